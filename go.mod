@@ -1,0 +1,3 @@
+module github.com/sealpush/sealpush
+
+go 1.26.0
