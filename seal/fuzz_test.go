@@ -1,0 +1,67 @@
+package seal_test
+
+import (
+	"encoding/base64"
+	"errors"
+	"testing"
+
+	"golang.org/x/crypto/nacl/box"
+
+	"github.com/sealpush/sealpush/seal"
+)
+
+func FuzzParsePublicKey(f *testing.F) {
+	for _, c := range loadKeys(f) {
+		f.Add(c.Input)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		key, err := seal.ParsePublicKey(text)
+		if err != nil {
+			if !errors.Is(err, seal.ErrInvalidKey) || !key.IsZero() {
+				t.Fatalf("ParsePublicKey(%q) = %v, %v", text, key, err)
+			}
+			return
+		}
+		if again, err := seal.ParsePublicKey(key.String()); err != nil || again != key {
+			t.Fatalf("canonical form %v reads as %v, %v", key, again, err)
+		}
+		if _, err := seal.Seal(key, nil); err != nil {
+			t.Fatalf("a parsed key cannot be sealed to: %v", err)
+		}
+	})
+}
+
+func FuzzOpen(f *testing.F) {
+	v := loadBoxes(f)
+	for _, c := range v.Open {
+		f.Add(c.PrivateKey, c.Ciphertext)
+	}
+	for _, c := range v.Refuse {
+		f.Add(c.PrivateKey, c.Ciphertext)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte, text string) {
+		private, err := seal.NewPrivateKey(raw)
+		if err != nil {
+			if !errors.Is(err, seal.ErrInvalidKey) {
+				t.Fatal(err)
+			}
+			return
+		}
+		plaintext, err := seal.Open(private, text)
+		if err != nil {
+			if !errors.Is(err, seal.ErrOpen) || plaintext != nil {
+				t.Fatalf("Open = %q, %v", plaintext, err)
+			}
+			return
+		}
+		// What we open, another implementation opens to the same.
+		sealed, err := base64.StdEncoding.DecodeString(text)
+		if err != nil || base64.StdEncoding.EncodeToString(sealed) != text {
+			t.Fatalf("opened text that is not canonical base64: %q", text)
+		}
+		public, secret := [32]byte(private.Public().Bytes()), [32]byte(raw)
+		if theirs, ok := box.OpenAnonymous(nil, sealed, &public, &secret); !ok || string(theirs) != string(plaintext) {
+			t.Fatalf("nacl/box opens it to %q, %v; we to %q", theirs, ok, plaintext)
+		}
+	})
+}
