@@ -67,4 +67,3 @@ func (s *server) start(config serverConfig) {
 // Close ends scripted delays, waits for the requests in hand and stops the
 // server. It may be called more than once.
 func (s *server) Close() { s.close() }
-
