@@ -1,0 +1,80 @@
+// Package answer reads what a server that nobody trusts has answered, so that
+// it can stand in an error or a log line: bounded, printable, without secrets.
+package answer
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// MaxText is how much of a body is kept, in bytes (relay protocol, "Responses").
+const MaxText = 512
+
+// maxRetryAfter bounds what a server may claim; anything longer is as good as
+// never, and a duration must not overflow.
+const maxRetryAfter = 24 * time.Hour
+
+// Text reads the start of body and returns at most MaxText bytes of it as one
+// printable line. Every piece of a secret in it is replaced: servers quote
+// requests in their errors. What a failing body gave before it failed counts.
+func Text(body io.Reader, secrets ...string) string {
+	longest := 0
+	shown := make([]string, len(secrets)) // as they would look in the text
+	for i, secret := range secrets {
+		longest = max(longest, len(secret))
+		shown[i] = printable(secret)
+	}
+	// Read past the cut, so that it does not leave a piece of a secret too short
+	// to be recognised.
+	raw, _ := io.ReadAll(io.LimitReader(body, int64(MaxText+longest)))
+	text := Redact(printable(string(raw)), shown...)
+	if len(text) > MaxText {
+		text = strings.ToValidUTF8(text[:MaxText], "")
+	}
+	return strings.TrimSpace(text)
+}
+
+// printable puts a space for each character that does not print on one line:
+// line ends, which would forge log lines, escape sequences, changes of text
+// direction. What is not UTF-8 becomes U+FFFD.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) || r == utf8.RuneError {
+			return r
+		}
+		return ' '
+	}, text)
+}
+
+// RetryAfter reads the Retry-After header (RFC 9110, section 10.2.3): seconds
+// or an HTTP date. It is zero when absent, malformed or past, and at most a day.
+func RetryAfter(header http.Header, now time.Time) time.Duration {
+	value := strings.TrimSpace(header.Get("Retry-After"))
+	if value == "" {
+		return 0
+	}
+	if strings.Trim(value, "0123456789") == "" {
+		seconds, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || seconds > int64(maxRetryAfter/time.Second) {
+			return maxRetryAfter
+		}
+		return time.Duration(seconds) * time.Second
+	}
+	date, err := http.ParseTime(value)
+	if err != nil {
+		return 0
+	}
+	return min(max(date.Sub(now), 0), maxRetryAfter)
+}
+
+// Drain reads a short rest of body, so that its connection can be used again,
+// and closes it. A longer rest costs the connection rather than the time.
+func Drain(body io.ReadCloser) {
+	io.CopyN(io.Discard, body, 4<<10)
+	body.Close()
+}

@@ -1,0 +1,112 @@
+package answer_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sealpush/sealpush/internal/answer"
+)
+
+func TestText(t *testing.T) {
+	token := "8f3a1bc2d4e5f60718293a4b5c6d7e8f"
+	tests := []struct {
+		name, body, want string
+		secrets          []string
+	}{
+		{"plain", "device unknown", "device unknown", nil},
+		{"forged log lines", "no\nlevel=INFO msg=fine\r\n", "no level=INFO msg=fine", nil},
+		{"escape sequences", "\x1b[31mred\x00", "[31mred", nil},
+		{"right-to-left override", "a\u202eb", "a b", nil},
+		{"not UTF-8", "a\xffb", "a\ufffdb", nil},
+		{"long", strings.Repeat("x", 5000), strings.Repeat("x", 512), nil},
+		{"cut inside a character", strings.Repeat("x", 511) + "é", strings.Repeat("x", 511), nil},
+		{"whole secret", "no device " + token + "!", "no device [redacted]!", []string{token}},
+		{"secret in capitals", "no device " + strings.ToUpper(token), "no device [redacted]", []string{token}},
+		{"piece of a secret", "no device " + token[5:17] + "…", "no device [redacted]…", []string{token}},
+		{"short secret", "user bob", "user [redacted]", []string{"bob"}},
+		{"eight characters in common at most", "no 8f3a1bc", "no 8f3a1bc", []string{token}},
+		{"secret across the cut", strings.Repeat("x", 505) + token, strings.Repeat("x", 505) + "[redact", []string{token}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := answer.Text(strings.NewReader(tt.body), tt.secrets...)
+			if got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestTextKeepsWhatCameBeforeAFailure(t *testing.T) {
+	body := io.MultiReader(strings.NewReader("half an answer"), iotest.ErrReader(errors.New("reset")))
+	if got := answer.Text(body); got != "half an answer" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestTextReadsABoundedAmount(t *testing.T) {
+	endless := &counter{}
+	answer.Text(endless, "0123456789")
+	if endless.n > 1<<10 {
+		t.Errorf("read %d bytes", endless.n)
+	}
+}
+
+type counter struct{ n int }
+
+func (c *counter) Read(p []byte) (int, error) {
+	c.n += len(p)
+	return len(p), nil
+}
+
+var now = time.Date(2026, 7, 23, 14, 0, 0, 0, time.UTC)
+
+func TestRetryAfter(t *testing.T) {
+	tests := []struct {
+		value string
+		want  time.Duration
+	}{
+		{"", 0}, {"0", 0}, {"7", 7 * time.Second}, {" 7 ", 7 * time.Second},
+		{"-7", 0}, {"1.5", 0}, {"soon", 0}, {"+7", 0},
+		{"86400", 24 * time.Hour}, {"86401", 24 * time.Hour}, {strings.Repeat("9", 40), 24 * time.Hour},
+		{now.Add(time.Minute).Format(http.TimeFormat), time.Minute},
+		{now.Add(-time.Minute).Format(http.TimeFormat), 0},
+		{"Fri, 31 Dec 9999 23:59:59 GMT", 24 * time.Hour},
+	}
+	for _, tt := range tests {
+		if got := answer.RetryAfter(http.Header{"Retry-After": {tt.value}}, now); got != tt.want {
+			t.Errorf("%q: got %v, want %v", tt.value, got, tt.want)
+		}
+	}
+}
+
+func FuzzRetryAfter(f *testing.F) {
+	for _, value := range []string{"", "7", "-1", "Fri, 31 Dec 9999 23:59:59 GMT", "99999999999999999999"} {
+		f.Add(value)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		if got := answer.RetryAfter(http.Header{"Retry-After": {value}}, now); got < 0 || got > 24*time.Hour {
+			t.Fatalf("%q: %v", value, got)
+		}
+	})
+}
+
+func FuzzText(f *testing.F) {
+	f.Add("no device 8f3a1bc2d4e5", "8f3a1bc2d4e5")
+	f.Add("\xff\x00", "")
+	f.Fuzz(func(t *testing.T, body, secret string) {
+		got := answer.Text(strings.NewReader(body), secret)
+		if len(got) > answer.MaxText || !utf8.ValidString(got) {
+			t.Fatalf("%d bytes: %q", len(got), got)
+		}
+		if len(secret) >= 8 && !strings.ContainsAny(secret, "[]") && secret != "redacted" && strings.Contains(got, secret) {
+			t.Fatalf("%q still holds %q", got, secret)
+		}
+	})
+}
