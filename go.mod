@@ -4,4 +4,7 @@ go 1.26.0
 
 require golang.org/x/crypto v0.59.0
 
-require golang.org/x/sys v0.50.0 // indirect
+require (
+	github.com/google/go-cmp v0.7.0
+	golang.org/x/sys v0.50.0 // indirect
+)

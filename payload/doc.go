@@ -1,0 +1,44 @@
+// Package payload makes what a phone decrypts: compact alerts, shrunk to fit in a sealed box.
+//
+// A daemon builds an alert with the constructor of its kind, sets what else it knows, and fits it:
+//
+//	alert := payload.NewFailure(hostname, "nightly-backup")
+//	alert.ExitCode = new(cmd.ProcessState.ExitCode())
+//	alert.LogTail = payload.LogTail(stderr.String())
+//	fitted, err := payload.Fit(alert, seal.MaxPlaintext)
+//	if err != nil {
+//		return err // the alert breaks the protocol, or cannot be made to fit
+//	}
+//	id := fitted.Alert.CollapseID(salt)
+//
+// fitted.Plaintext is what gets sealed, once for each paired phone, and id is the one thing about the alert that the relay
+// sees. Package relayclient does this and the rest of the way; use payload by itself for the alert you hand it, or to
+// speak the protocol over a transport of your own.
+//
+// # What is sent
+//
+// A zero field is not sent: empty text, the zero time, a nil pointer, no lines. ExitCode, ThresholdSeconds and
+// ObservedSeconds are pointers because 0 is a value that must reach the phone; write new(0). Times are sent in UTC, the
+// alert's own in whole seconds, the others to the microsecond.
+//
+// The plaintext is byte for byte what the deployed daemon writes, so that alerts from a mixed fleet look alike. Only
+// [Fit] and [Alert.MarshalJSON] return those bytes; [encoding/json.Marshal] escapes some characters on top.
+//
+// # Salt and collapse id
+//
+// An installation makes one salt with [NewSalt] and keeps it beside its paired phones, never sending it anywhere. The
+// collapse id is a hash under that salt of what the alert is about, so that a relay can coalesce repetitions without
+// learning a name. A test alert goes out under [NewCollapseID], so that it is never coalesced.
+//
+// # On the phone
+//
+// An app opens the sealed box, calls [Parse], and asks [Alert.Stale] before it shows a live page.
+//
+// # Errors
+//
+// Bad input is a [*FieldError] that names the member, and an alert that cannot be made to fit is a [*SizeError] with the
+// sizes in bytes. Neither quotes any text of the alert. Everything in this package is a plain function or value without
+// shared state: functions may be called from several goroutines at once.
+//
+// The contract is the push relay protocol, version 1, sections "Sealed plaintext", "Size fitting" and "Replay protection".
+package payload

@@ -1,0 +1,147 @@
+package payload
+
+import (
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+)
+
+// minText is the length, in characters, below which fitting shortens no text.
+const minText = 64
+
+// Fitted is an alert that fits, with its plaintext. It is a plain value like [Alert].
+type Fitted struct {
+	Alert     Alert   // what the plaintext says; take the collapse id from this one, since fitting can drop RunID
+	Plaintext []byte  // ready to be sealed
+	Trimmed   Trimmed // what had to go
+}
+
+// Trimmed tells what [Fit] took away. Fields go by their names in the plaintext, in the order in which they were trimmed.
+type Trimmed struct {
+	LogLines  int      // lines dropped from the start of the log tail
+	Shortened []string // of message, fail_reason and subject
+	Dropped   []string // of schedule, started_at and run_id
+}
+
+// IsZero reports whether nothing was trimmed.
+func (t Trimmed) IsZero() bool {
+	return t.LogLines == 0 && len(t.Shortened) == 0 && len(t.Dropped) == 0
+}
+
+// SizeError is [Fit]'s error for an alert that stays too large when everything that may be trimmed is gone.
+type SizeError struct {
+	Size  int // bytes that the alert needs after trimming
+	Limit int // bytes that were allowed
+}
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("payload: alert still takes %d bytes after trimming, %d are allowed: "+
+		"shorten its name, host or other fields that are never trimmed", e.Size, e.Limit)
+}
+
+// Fit validates an alert, shrinks it until its plaintext takes at most maxBytes, and encodes it. For an alert that will
+// be sealed, maxBytes is seal.MaxPlaintext. It shrinks in the protocol's order and stops as soon as the alert fits:
+//
+//  1. The oldest lines of LogTail are dropped, as few as need be.
+//  2. Message, then FailReason, then Subject is cut to half its length, again and again, never below 64 characters. A character is a
+//     Unicode code point and is never split.
+//  3. Schedule, StartedAt and RunID are dropped, one at a time, in that order.
+//
+// An alert that breaks the protocol is a [*FieldError], as of [Alert.Validate]. One that cannot be made to fit is a
+// [*SizeError]. The alert that was passed in is not modified; the result shares its strings and log lines.
+func Fit(a Alert, maxBytes int) (Fitted, error) {
+	if err := a.Validate(); err != nil {
+		return Fitted{}, err
+	}
+	f := fitter{Fitted: Fitted{Alert: a}, size: headSize(&a), limit: maxBytes}
+	f.keepNewestLines()
+	f.shorten("message", &f.Alert.Message)
+	f.shorten("fail_reason", &f.Alert.FailReason)
+	f.shorten("subject", &f.Alert.Subject)
+	f.dropContext()
+	if f.tooLarge() {
+		return Fitted{}, &SizeError{Size: f.size, Limit: f.limit}
+	}
+	f.Plaintext = encode(&f.Alert, f.size)
+	return f.Fitted, nil
+}
+
+// fitter keeps account of the size of an alert that is being trimmed.
+type fitter struct {
+	Fitted
+	size, limit int
+}
+
+func (f *fitter) tooLarge() bool { return f.size > f.limit }
+
+// keepNewestLines drops the oldest lines. It works backwards from the newest and stops at the first that has no room, so
+// that what is dropped costs nothing.
+func (f *fitter) keepNewestLines() {
+	lines := f.Alert.LogTail
+	first, size := len(lines), f.size+tailFrame
+	for first > 0 {
+		line := lines[first-1]
+		if len(line) > f.limit { // spares measuring a line of megabytes
+			break
+		}
+		if size += lineSize(line); size > f.limit {
+			break
+		}
+		first--
+		f.size = size
+	}
+	f.Trimmed.LogLines = first
+	f.Alert.LogTail = nil
+	if first < len(lines) {
+		f.Alert.LogTail = slices.Clip(lines[first:])
+	}
+}
+
+// shorten halves a text until the alert fits or the text is at its minimum.
+func (f *fitter) shorten(name string, text *string) {
+	if !f.tooLarge() {
+		return
+	}
+	length := utf8.RuneCountInString(*text)
+	if length <= minText {
+		return
+	}
+	rest := f.size - textSize(*text)
+	for f.tooLarge() && length > minText {
+		length = max(minText, length/2)
+		*text = firstRunes(*text, length)
+		f.size = rest + textSize(*text)
+	}
+	f.Trimmed.Shortened = append(f.Trimmed.Shortened, name)
+}
+
+func firstRunes(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
+// dropContext drops optional members. By now no log line is left, so the head is all there is.
+func (f *fitter) dropContext() {
+	dropped := func(name string) {
+		f.size = headSize(&f.Alert)
+		f.Trimmed.Dropped = append(f.Trimmed.Dropped, name)
+	}
+	if f.tooLarge() && f.Alert.Schedule != "" {
+		f.Alert.Schedule = ""
+		dropped("schedule")
+	}
+	if f.tooLarge() && !f.Alert.StartedAt.IsZero() {
+		f.Alert.StartedAt = time.Time{}
+		dropped("started_at")
+	}
+	if f.tooLarge() && f.Alert.RunID != "" {
+		f.Alert.RunID = ""
+		dropped("run_id")
+	}
+}

@@ -1,0 +1,133 @@
+package payload
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// ErrVersion is the cause of [Parse]'s error when a plaintext is of another payload version than [Version].
+var ErrVersion = errors.New("unsupported payload version")
+
+var (
+	errMissing    = errors.New("missing")
+	errEmpty      = errors.New("must not be empty")
+	errYear       = errors.New("must lie in the years 0001 to 9999, UTC")
+	errNotFinite  = errors.New("must be a finite number")
+	errNotOfKinds = errors.New("must be success, failure, sla, event or test")
+)
+
+// FieldError says which member of an alert is wrong, and how. It quotes nothing of the alert's text.
+type FieldError struct {
+	Field string // the member's name in the plaintext, such as "run_id"; empty when the document as a whole is wrong
+	Err   error  // what is wrong with it
+}
+
+func (e *FieldError) Error() string {
+	if e.Field == "" {
+		return "payload: " + e.Err.Error()
+	}
+	return "payload: " + e.Field + ": " + e.Err.Error()
+}
+
+// Unwrap returns what is wrong with the field.
+func (e *FieldError) Unwrap() error { return e.Err }
+
+// Validate holds an alert to the protocol and returns a [*FieldError] for the first thing wrong: a required field that is
+// empty, a field that belongs to another kind, a Success that contradicts the kind, more than [MaxLogLines] lines, a time
+// outside the years 0001 to 9999, a number that is not finite. Event names and SLA checks that the protocol does not
+// name are allowed.
+func (a Alert) Validate() error {
+	if !a.Kind.known() {
+		return &FieldError{"kind", errNotOfKinds}
+	}
+	for _, check := range []func(*Alert) error{required, kindsOwn, encodable} {
+		if err := check(&a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k Kind) known() bool {
+	switch k {
+	case KindSuccess, KindFailure, KindSLA, KindEvent, KindTest:
+		return true
+	}
+	return false
+}
+
+// required checks what each kind must say.
+func required(a *Alert) error {
+	good := a.Kind == KindSuccess || a.Kind == KindTest
+	switch {
+	case a.Name == "":
+		return &FieldError{"name", errEmpty}
+	case a.Kind == KindTest && a.Name != string(KindTest):
+		return &FieldError{"name", errors.New(`must be "test" on a test alert`)}
+	case a.Success != good:
+		return &FieldError{"success", fmt.Errorf("must be %t on an alert of kind %s", good, a.Kind)}
+	case a.Host == "":
+		return &FieldError{"host", errEmpty}
+	case a.Time.IsZero():
+		return &FieldError{"ts", errors.New("must be set: it decides whether the alert is fresh")}
+	case a.Kind == KindEvent && a.Event == "":
+		return &FieldError{"event", errEmpty}
+	case a.Kind == KindSLA && a.SLACheck == "":
+		return &FieldError{"sla_check", errEmpty}
+	case len(a.LogTail) > MaxLogLines:
+		return &FieldError{"log_tail", fmt.Errorf("has %d lines, at most %d are allowed", len(a.LogTail), MaxLogLines)}
+	}
+	return nil
+}
+
+// kindsOwn checks that nothing is set which belongs to another kind.
+func kindsOwn(a *Alert) error {
+	event, sla := a.Kind == KindEvent, a.Kind == KindSLA
+	result := a.Kind == KindSuccess || a.Kind == KindFailure
+	for _, f := range [...]struct {
+		name     string
+		set, may bool
+	}{
+		{"event", a.Event != "", event},
+		{"subject", a.Subject != "", event},
+		{"message", a.Message != "", event || a.Kind == KindTest},
+		{"dag", a.DAG != "", event},
+		{"run_key", a.RunKey != "", event},
+		{"taskkey", a.TaskKey != "", event},
+		{"role", a.Role != "", event},
+		{"leader", a.Leader != "", event},
+		{"sla_check", a.SLACheck != "", sla},
+		{"threshold_seconds", a.ThresholdSeconds != nil, sla},
+		{"observed_seconds", a.ObservedSeconds != nil, sla},
+		{"last_success_at", !a.LastSuccessAt.IsZero(), sla},
+		{"log_tail", len(a.LogTail) > 0, result},
+	} {
+		if f.set && !f.may {
+			return &FieldError{f.name, fmt.Errorf("does not belong on an alert of kind %s", a.Kind)}
+		}
+	}
+	return nil
+}
+
+// encodable checks for values that JSON or the protocol's time format cannot express.
+func encodable(a *Alert) error {
+	for _, f := range [...]struct {
+		name  string
+		value time.Time
+	}{{"ts", a.Time}, {"started_at", a.StartedAt}, {"last_success_at", a.LastSuccessAt}} {
+		if year := f.value.UTC().Year(); year < 1 || year > 9999 {
+			return &FieldError{f.name, errYear}
+		}
+	}
+	for _, f := range [...]struct {
+		name  string
+		value *float64
+	}{{"threshold_seconds", a.ThresholdSeconds}, {"observed_seconds", a.ObservedSeconds}} {
+		if f.value != nil && (math.IsNaN(*f.value) || math.IsInf(*f.value, 0)) {
+			return &FieldError{f.name, errNotFinite}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,350 @@
+package payload_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/sealpush/sealpush/payload"
+)
+
+// maxPlaintext is seal.MaxPlaintext, which this package must not import.
+const maxPlaintext = 2202
+
+// loadVectors reads a vector file. A missing file is fatal; so must be, for the caller, one without cases.
+func loadVectors[T any](tb testing.TB, name string) T {
+	tb.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "testdata", "vectors", name))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var vectors T
+	if err := json.Unmarshal(data, &vectors); err != nil {
+		tb.Fatalf("%s: %v", name, err)
+	}
+	return vectors
+}
+
+type fitVectors struct {
+	MaxPlaintextBytes int       `json:"max_plaintext_bytes"`
+	Cases             []fitCase `json:"cases"`
+}
+
+type fitCase struct {
+	Comment    string          `json:"comment"`
+	Alert      json.RawMessage `json:"alert"`
+	Plaintext  string          `json:"plaintext"`
+	Bytes      int             `json:"bytes"`
+	Salt       string          `json:"salt"`
+	CollapseID string          `json:"collapse_id"`
+	Error      string          `json:"error"`
+}
+
+func loadFit(tb testing.TB) fitVectors {
+	tb.Helper()
+	vectors := loadVectors[fitVectors](tb, "fit.json")
+	if len(vectors.Cases) == 0 {
+		tb.Fatal("fit.json holds no case")
+	}
+	if vectors.MaxPlaintextBytes != maxPlaintext {
+		tb.Fatalf("fit.json is for %d bytes, want %d", vectors.MaxPlaintextBytes, maxPlaintext)
+	}
+	return vectors
+}
+
+type collapseVectors struct {
+	Cases []struct {
+		Salt       string          `json:"salt"`
+		Alert      json.RawMessage `json:"alert"`
+		CollapseID string          `json:"collapse_id"`
+	} `json:"cases"`
+	InvalidUTF8 []struct {
+		Salt       string       `json:"salt"`
+		Kind       payload.Kind `json:"kind"`
+		Name       []byte       `json:"name_base64"`
+		CollapseID string       `json:"collapse_id"`
+	} `json:"invalid_utf8"`
+}
+
+func loadCollapse(tb testing.TB) collapseVectors {
+	tb.Helper()
+	vectors := loadVectors[collapseVectors](tb, "collapse_id.json")
+	if len(vectors.Cases) == 0 || len(vectors.InvalidUTF8) == 0 {
+		tb.Fatal("collapse_id.json lacks cases")
+	}
+	return vectors
+}
+
+// wire is a reading of the plaintext that shares nothing with Parse.
+type wire struct {
+	V                int       `json:"v"`
+	Kind             string    `json:"kind"`
+	Name             string    `json:"name"`
+	Success          bool      `json:"success"`
+	Host             string    `json:"host"`
+	TS               time.Time `json:"ts"`
+	RunID            string    `json:"run_id"`
+	Schedule         string    `json:"schedule"`
+	StartedAt        time.Time `json:"started_at"`
+	ExitCode         *int      `json:"exit_code"`
+	FailReason       string    `json:"fail_reason"`
+	Event            string    `json:"event"`
+	Subject          string    `json:"subject"`
+	Message          string    `json:"message"`
+	DAG              string    `json:"dag"`
+	RunKey           string    `json:"run_key"`
+	TaskKey          string    `json:"taskkey"`
+	Role             string    `json:"role"`
+	Leader           string    `json:"leader"`
+	SLACheck         string    `json:"sla_check"`
+	ThresholdSeconds *float64  `json:"threshold_seconds"`
+	ObservedSeconds  *float64  `json:"observed_seconds"`
+	LastSuccessAt    time.Time `json:"last_success_at"`
+	LogTail          []string  `json:"log_tail"`
+}
+
+// build makes the alert as a daemon does: with the constructor of its kind, then field by field.
+func (w wire) build(tb testing.TB) payload.Alert {
+	tb.Helper()
+	var a payload.Alert
+	switch payload.Kind(w.Kind) {
+	case payload.KindSuccess:
+		a = payload.NewSuccess(w.Host, w.Name)
+	case payload.KindFailure:
+		a = payload.NewFailure(w.Host, w.Name)
+	case payload.KindSLA:
+		a = payload.NewSLA(w.Host, w.Name, w.SLACheck, seconds(*w.ThresholdSeconds), seconds(*w.ObservedSeconds))
+	case payload.KindEvent:
+		a = payload.NewEvent(w.Host, w.Name, w.Event)
+	case payload.KindTest:
+		a = payload.NewTest(w.Host)
+	default:
+		tb.Fatalf("kind %q", w.Kind)
+	}
+	a.Time, a.StartedAt, a.LastSuccessAt = w.TS, w.StartedAt, w.LastSuccessAt
+	a.RunID, a.Schedule, a.ExitCode, a.FailReason, a.LogTail = w.RunID, w.Schedule, w.ExitCode, w.FailReason, w.LogTail
+	a.Subject, a.Message, a.DAG, a.RunKey, a.TaskKey = w.Subject, w.Message, w.DAG, w.RunKey, w.TaskKey
+	a.Role, a.Leader = w.Role, w.Leader
+	return a
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+func build(tb testing.TB, alert json.RawMessage) payload.Alert {
+	tb.Helper()
+	var w wire
+	if err := json.Unmarshal(alert, &w); err != nil {
+		tb.Fatal(err)
+	}
+	return w.build(tb)
+}
+
+func TestFitVectors(t *testing.T) {
+	for _, c := range loadFit(t).Cases {
+		t.Run(c.Comment, func(t *testing.T) {
+			alert := build(t, c.Alert)
+			fitted, err := payload.Fit(alert, maxPlaintext)
+			if c.Error != "" {
+				if c.Error != "too large" {
+					t.Fatalf("unknown kind of error %q", c.Error)
+				}
+				requireSizeError(t, err)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.Plaintext, string(fitted.Plaintext)); diff != "" {
+				t.Fatalf("plaintext (-want +got):\n%s", diff)
+			}
+			if len(fitted.Plaintext) != c.Bytes || c.Bytes > maxPlaintext {
+				t.Errorf("%d bytes, want %d", len(fitted.Plaintext), c.Bytes)
+			}
+			if id := fitted.Alert.CollapseID(c.Salt); id != c.CollapseID {
+				t.Errorf("collapse id %s, want %s", id, c.CollapseID)
+			}
+
+			parsed, err := payload.Parse(fitted.Plaintext)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(fitted.Alert, parsed); diff != "" {
+				t.Errorf("parsed (-fitted +parsed):\n%s", diff)
+			}
+			if diff := cmp.Diff(build(t, json.RawMessage(c.Plaintext)), parsed); diff != "" {
+				t.Errorf("parsed (-encoding/json +parsed):\n%s", diff)
+			}
+			if id := parsed.CollapseID(c.Salt); id != c.CollapseID {
+				t.Errorf("collapse id of the parsed alert %s, want %s", id, c.CollapseID)
+			}
+			again, err := parsed.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(again) != c.Plaintext {
+				t.Errorf("encoded again:\n%s\nwant\n%s", again, c.Plaintext)
+			}
+		})
+	}
+}
+
+// TestFitVectorsTrimmed checks the account of what was trimmed against the two alerts in the vector.
+func TestFitVectorsTrimmed(t *testing.T) {
+	var lines, shortened, dropped int
+	for _, c := range loadFit(t).Cases {
+		if c.Error != "" {
+			continue
+		}
+		t.Run(c.Comment, func(t *testing.T) {
+			before, after := build(t, c.Alert), build(t, json.RawMessage(c.Plaintext))
+			want := payload.Trimmed{LogLines: len(before.LogTail) - len(after.LogTail)}
+			for _, f := range []struct{ name, before, after string }{
+				{"message", before.Message, after.Message},
+				{"fail_reason", before.FailReason, after.FailReason},
+				{"subject", before.Subject, after.Subject},
+			} {
+				if f.before != f.after {
+					want.Shortened = append(want.Shortened, f.name)
+				}
+			}
+			for _, f := range []struct {
+				name    string
+				dropped bool
+			}{
+				{"schedule", before.Schedule != after.Schedule},
+				{"started_at", before.StartedAt != after.StartedAt},
+				{"run_id", before.RunID != after.RunID},
+			} {
+				if f.dropped {
+					want.Dropped = append(want.Dropped, f.name)
+				}
+			}
+			fitted, err := payload.Fit(before, maxPlaintext)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, fitted.Trimmed); diff != "" {
+				t.Errorf("trimmed (-want +got):\n%s", diff)
+			}
+			lines, shortened, dropped = lines+want.LogLines, shortened+len(want.Shortened), dropped+len(want.Dropped)
+		})
+	}
+	if lines == 0 || shortened == 0 || dropped == 0 {
+		t.Error("the vectors exercise less than all of the trimming")
+	}
+}
+
+// TestUnfittedVectors encodes and parses the alerts as they are before fitting.
+func TestUnfittedVectors(t *testing.T) {
+	alerts := make(map[string]json.RawMessage)
+	for _, c := range loadFit(t).Cases {
+		alerts[c.Comment] = c.Alert
+	}
+	for _, c := range loadCollapse(t).Cases {
+		alerts[c.CollapseID] = c.Alert
+	}
+	for name, raw := range alerts {
+		t.Run(name, func(t *testing.T) {
+			want := build(t, raw)
+			if err := want.Validate(); err != nil {
+				t.Error(err)
+			}
+			parsed, err := payload.Parse(raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, parsed); diff != "" {
+				t.Errorf("parsed (-encoding/json +parsed):\n%s", diff)
+			}
+			plaintext, err := want.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(referenceEncode(t, want), string(plaintext)); diff != "" {
+				t.Errorf("encoded (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCollapseIDVectors(t *testing.T) {
+	vectors := loadCollapse(t)
+	for _, c := range vectors.Cases {
+		t.Run(c.CollapseID, func(t *testing.T) {
+			alert := build(t, c.Alert)
+			if id := alert.CollapseID(c.Salt); id != c.CollapseID {
+				t.Errorf("got %s for %s", id, c.Alert)
+			}
+			fitted, err := payload.Fit(alert, maxPlaintext)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !fitted.Trimmed.IsZero() {
+				t.Errorf("trimmed %+v from an alert that needs no fitting", fitted.Trimmed)
+			}
+			if id := fitted.Alert.CollapseID(c.Salt); id != c.CollapseID {
+				t.Errorf("got %s after fitting", id)
+			}
+		})
+	}
+	for _, c := range vectors.InvalidUTF8 {
+		t.Run(c.CollapseID, func(t *testing.T) {
+			alert := payload.NewFailure("node-a", string(c.Name))
+			alert.Kind = c.Kind
+			fitted, err := payload.Fit(alert, maxPlaintext)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range []payload.Alert{alert, fitted.Alert} {
+				if id := a.CollapseID(c.Salt); id != c.CollapseID {
+					t.Errorf("got %s for the name %q", id, c.Name)
+				}
+			}
+			parsed, err := payload.Parse(fitted.Plaintext)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := string([]rune(string(c.Name))); parsed.Name != want { // U+FFFD for each such byte
+				t.Errorf("the phone reads %q, want %q", parsed.Name, want)
+			}
+		})
+	}
+}
+
+func TestLogTailVectors(t *testing.T) {
+	vectors := loadVectors[struct {
+		MaxLines int `json:"max_lines"`
+		Cases    []struct {
+			Text  string   `json:"text"`
+			Lines []string `json:"lines"`
+		} `json:"cases"`
+	}](t, "log_tail.json")
+	if len(vectors.Cases) == 0 || vectors.MaxLines != payload.MaxLogLines {
+		t.Fatalf("log_tail.json has %d cases of %d lines", len(vectors.Cases), vectors.MaxLines)
+	}
+	for _, c := range vectors.Cases {
+		lines := payload.LogTail(c.Text)
+		if diff := cmp.Diff(append([]string{}, c.Lines...), append([]string{}, lines...)); diff != "" {
+			t.Errorf("LogTail(%q) (-want +got):\n%s", c.Text, diff)
+		}
+		if lines == nil {
+			continue
+		}
+		alert := payload.NewFailure("node-a", "job")
+		alert.LogTail = lines
+		fitted, err := payload.Fit(alert, 1<<16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed, err := payload.Parse(fitted.Plaintext)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.Lines, parsed.LogTail); diff != "" {
+			t.Errorf("%q on the phone (-want +got):\n%s", c.Text, diff)
+		}
+	}
+}
