@@ -5,6 +5,7 @@ go 1.26.0
 require golang.org/x/crypto v0.59.0
 
 require (
+	github.com/gofrs/flock v0.13.2
 	github.com/google/go-cmp v0.7.0
 	golang.org/x/sys v0.50.0 // indirect
 )

@@ -1,0 +1,63 @@
+package pairing_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sealpush/sealpush/relayclient/pairing"
+	"github.com/sealpush/sealpush/seal"
+)
+
+func mustKey(t testing.TB, text string) seal.PublicKey {
+	t.Helper()
+	k, err := seal.ParsePublicKey(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func TestNothingPrintsAPushToken(t *testing.T) {
+	for _, token := range []string{"9e30691c238642ea126a1e48cc11d357", "short", "elevenchars", "exactlytwelv"} {
+		d := pairing.Device{ID: "02177c7da112d2b0", Name: "phone", Platform: "ios", PushToken: token,
+			PublicKey: mustKey(t, key), CreatedAt: time.Now()}
+		r := pairing.Request{Name: "phone", Platform: "ios", PushToken: token, PublicKey: d.PublicKey}
+		var out bytes.Buffer
+		for _, v := range []any{d, &d, []pairing.Device{d}, struct{ D pairing.Device }{d},
+			map[string]pairing.Device{"d": d}, r, &r, pairing.Snapshot{Devices: []pairing.Device{d}}} {
+			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
+				fmt.Fprintf(&out, verb+"\n", v)
+			}
+			slog.New(slog.NewTextHandler(&out, nil)).Info("m", "v", v)
+			slog.New(slog.NewJSONHandler(&out, nil)).Info("m", "v", v)
+			if data, err := json.Marshal(v); err == nil {
+				out.Write(data)
+			}
+		}
+		start := token[:min(6, len(token))]
+		for _, leak := range []string{token, start, fmt.Sprintf("%x", start)} {
+			if strings.Contains(out.String(), leak) {
+				t.Errorf("%q, of the token %q, shows in\n%s", leak, token, out.String())
+			}
+		}
+	}
+}
+
+func TestDeviceJSON(t *testing.T) {
+	d := pairing.Device{ID: "02177c7da112d2b0", Name: "phone", Platform: "ios", PushToken: "0123456789abcdef",
+		PublicKey: mustKey(t, key), CreatedAt: time.Date(2026, 7, 23, 16, 0, 0, 0, time.FixedZone("", 2*60*60))}
+	got, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"id":"02177c7da112d2b0","name":"phone","platform":"ios","publicKey":"` + key + `","fingerprint":"` +
+		d.PublicKey.Fingerprint() + `","pushToken":"…abcdef","createdAt":"2026-07-23T14:00:00+00:00","createdBy":null}`
+	if string(got) != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

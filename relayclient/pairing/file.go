@@ -1,0 +1,207 @@
+package pairing
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// maxFile is the largest registry file that is read, in bytes: room for tens of thousands of phones.
+const maxFile = 16 << 20
+
+// FileStore keeps the registry in one JSON file, in the format of the deployed daemon (version 1), so that Go and Python
+// processes can share it. It is safe for concurrent use, by goroutines and by processes.
+//
+// The file is read anew on every call. It is replaced as a whole, so that a reader sees the old registry or the new one
+// and a crash at any moment leaves one of them; a write has reached the disk when the call returns. Writers take turns
+// through a lock on a second file, the registry's name with ".lock" after it, which stays. A program that does not know
+// that lock is noticed when it changes the file while we prepare a new one: we start over from its change.
+//
+// A missing file is an empty registry. A new file has mode 0600, as it holds push tokens and the salt; a file that is
+// there keeps its permissions. A symbolic link is followed, and the file it points to is replaced. Members of the file
+// and of its devices that this version does not know are kept, and so is a version number above 1.
+type FileStore struct {
+	path   string
+	turn   chan struct{}         // holds one value while a goroutine writes
+	before func(writeStep) error // called before each step of a write; for tests of crashes and full disks
+}
+
+// CorruptError says that a registry file is there but is not one, and so is neither read nor written until somebody
+// repairs or removes it: writing would lose the phones that are in it.
+type CorruptError struct {
+	Path string
+	Err  error // what is wrong with it
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("pairing: %s is not a registry file (%v): repair it, or remove it to start with no phone paired",
+		e.Path, e.Err)
+}
+
+// Unwrap returns what is wrong with the file.
+func (e *CorruptError) Unwrap() error { return e.Err }
+
+// OpenFile returns the store kept in the file at path. A relative path is resolved now, against the working directory.
+// The file is not read yet and need not exist; its directory must exist by the first write.
+func OpenFile(path string) (*FileStore, error) {
+	if path == "" {
+		return nil, errors.New("pairing: the path of the registry file is empty")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("pairing: resolve the path of the registry file: %w", err)
+	}
+	return &FileStore{
+		path:   path,
+		turn:   make(chan struct{}, 1),
+		before: func(writeStep) error { return nil },
+	}, nil
+}
+
+// Load implements [Store]. A file that does not parse is a *[CorruptError].
+func (s *FileStore) Load(ctx context.Context) (Snapshot, error) {
+	if err := ctx.Err(); err != nil {
+		return Snapshot{}, fmt.Errorf("pairing: read %s: %w", s.path, err)
+	}
+	doc, _, err := readDocument(s.path)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	snap := Snapshot{Salt: doc.salt}
+	for _, r := range doc.records {
+		if r.err != nil {
+			snap.Skipped = append(snap.Skipped, fmt.Errorf("pairing: %s: %w", s.path, r.err))
+			continue
+		}
+		snap.Devices = append(snap.Devices, r.device)
+	}
+	return snap, nil
+}
+
+// Pair implements [Store].
+func (s *FileStore) Pair(ctx context.Context, d Device) (stored Device, created bool, err error) {
+	err = s.update(ctx, func(doc *document) error {
+		stored, created = doc.put(d)
+		return nil
+	})
+	if err != nil {
+		return Device{}, false, err
+	}
+	return stored, created, nil
+}
+
+// Revoke implements [Store]. It also removes a device that Load skips, by the id the file gives it.
+func (s *FileStore) Revoke(ctx context.Context, id string) error {
+	return s.update(ctx, func(doc *document) error {
+		if id == "" || !doc.remove(id) {
+			return ErrUnknownDevice
+		}
+		return nil
+	})
+}
+
+// EnsureSalt implements [Store]. A salt that is there is read without the lock, also from a read-only directory.
+func (s *FileStore) EnsureSalt(ctx context.Context, candidate string) (string, error) {
+	snap, err := s.Load(ctx)
+	if err != nil || snap.Salt != "" {
+		return snap.Salt, err
+	}
+	var salt string
+	err = s.update(ctx, func(doc *document) error {
+		if doc.salt == "" {
+			doc.setSalt(candidate)
+		}
+		salt = doc.salt
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return salt, nil
+}
+
+// errChanged says that the file was changed by a program that does not know our lock.
+var errChanged = errors.New("pairing: the registry file was changed by another program while it was written")
+
+// update applies one change to the file, alone among all writers.
+func (s *FileStore) update(ctx context.Context, change func(*document) error) error {
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return fmt.Errorf("pairing: wait for the turn to write %s: %w", s.path, ctx.Err())
+	}
+	target, err := resolveLink(s.path)
+	if err != nil {
+		return fmt.Errorf("pairing: find the file to write: %w", err)
+	}
+	unlock, err := lockFile(ctx, target+".lock")
+	if err != nil {
+		return fmt.Errorf("pairing: lock the registry: %w", err)
+	}
+	defer unlock()
+	for {
+		err := s.updateLocked(ctx, target, change)
+		if !errors.Is(err, errChanged) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+	}
+}
+
+func (s *FileStore) updateLocked(ctx context.Context, target string, change func(*document) error) error {
+	doc, old, err := readDocument(target)
+	if err != nil {
+		return err
+	}
+	if err := change(doc); err != nil {
+		return err
+	}
+	data, err := doc.bytes()
+	if err != nil {
+		return fmt.Errorf("pairing: encode the registry: %w", err)
+	}
+	if bytes.Equal(data, old) {
+		return nil
+	}
+	if err := s.replaceFile(ctx, target, old, data); err != nil {
+		return fmt.Errorf("pairing: write the registry: %w", err)
+	}
+	return nil
+}
+
+// readDocument reads a registry file and also returns its bytes, nil when there is no such file.
+func readDocument(path string) (*document, []byte, error) {
+	data, err := readFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return newDocument(), nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("pairing: read the registry: %w", err)
+	}
+	if len(data) > maxFile {
+		return nil, nil, &CorruptError{Path: path, Err: fmt.Errorf("larger than %d bytes", maxFile)}
+	}
+	doc, err := parseDocument(data)
+	if err != nil {
+		return nil, nil, &CorruptError{Path: path, Err: err}
+	}
+	return doc, data, nil
+}
+
+// readFile returns at most one byte more than a registry file may have.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxFile+1))
+}

@@ -1,0 +1,151 @@
+package pairing
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sealpush/sealpush/seal"
+)
+
+// MaxRequest is the largest pairing request that is read, in bytes. The longest valid one is about a tenth of it.
+const MaxRequest = 64 << 10
+
+// Limits of a request's members, in characters (code points), after white space around them is trimmed.
+const (
+	maxName      = 64
+	maxPlatform  = 32
+	maxPushToken = 512
+)
+
+// Request is what a phone sends to be paired. Build one by hand or with [ParseRequest]; [Registry.Pair] checks either.
+// It prints with its push token cut, as a [Device] does.
+type Request struct {
+	Name      string         // 1 to 64 characters
+	Platform  string         // 1 to 32 characters
+	PushToken string         // 1 to 512 characters
+	PublicKey seal.PublicKey // the phone's X25519 key
+}
+
+// FieldError says which member of a pairing request is wrong. Its text never quotes the member.
+type FieldError struct {
+	Field  string // "name", "platform", "publicKey", "pushToken", or "body" when the request as a whole is wrong
+	Reason string // what is expected, to be read after the field: "must be a non-empty string"
+	Err    error  // the cause, such as seal.ErrInvalidKey; nil when there is none
+}
+
+func (e *FieldError) Error() string { return "pairing: " + e.Field + " " + e.Reason }
+
+// Unwrap returns the cause.
+func (e *FieldError) Unwrap() error { return e.Err }
+
+// ParseRequest reads one pairing request, a JSON object of at most [MaxRequest] bytes with the string members name,
+// platform, pushToken and publicKey (base64). Members are trimmed of white space; unknown ones are ignored, so that the
+// protocol can grow. What is wrong with a request is a *[FieldError].
+func ParseRequest(r io.Reader) (Request, error) {
+	body, err := io.ReadAll(io.LimitReader(r, MaxRequest+1))
+	if err != nil {
+		return Request{}, &FieldError{Field: "body", Reason: "could not be read", Err: err}
+	}
+	if len(body) > MaxRequest {
+		return Request{}, &FieldError{Field: "body", Reason: fmt.Sprintf("is larger than %d bytes", MaxRequest)}
+	}
+	if !utf8.Valid(body) {
+		return Request{}, &FieldError{Field: "body", Reason: "must be UTF-8"}
+	}
+	// A map rather than a struct: struct fields would match names in any case, and "Name" is not "name".
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil || members == nil {
+		return Request{}, &FieldError{Field: "body", Reason: "must be a JSON object", Err: err}
+	}
+	// What is not a string, null included, decodes to "" and is refused below as an empty one is.
+	text := func(name string) string {
+		var s string
+		if json.Unmarshal(members[name], &s) != nil {
+			return ""
+		}
+		return s
+	}
+	req := Request{Name: text("name"), Platform: text("platform"), PushToken: text("pushToken")}
+	if req, err = req.trimmed(); err != nil {
+		return Request{}, err
+	}
+	key := trim(text("publicKey"))
+	if key == "" {
+		return Request{}, &FieldError{Field: "publicKey", Reason: "must be a non-empty string"}
+	}
+	if req.PublicKey, err = seal.ParsePublicKey(key); err != nil {
+		return Request{}, badKey(err)
+	}
+	return req, nil
+}
+
+// checked is the request as it is stored, or a *FieldError.
+func (r Request) checked() (Request, error) {
+	r, err := r.trimmed()
+	if err != nil {
+		return Request{}, err
+	}
+	if r.PublicKey.IsZero() {
+		return Request{}, badKey(seal.ErrInvalidKey)
+	}
+	return r, nil
+}
+
+// trimmed is the request without the white space around its strings, or a *FieldError about one of them.
+func (r Request) trimmed() (Request, error) {
+	for _, f := range []struct {
+		name  string
+		value *string
+		limit int
+	}{
+		{"name", &r.Name, maxName},
+		{"platform", &r.Platform, maxPlatform},
+		{"pushToken", &r.PushToken, maxPushToken},
+	} {
+		*f.value = trim(*f.value)
+		switch {
+		case *f.value == "":
+			return Request{}, &FieldError{Field: f.name, Reason: "must be a non-empty string"}
+		case utf8.RuneCountInString(*f.value) > f.limit:
+			return Request{}, &FieldError{Field: f.name, Reason: fmt.Sprintf("must be at most %d characters", f.limit)}
+		case !utf8.ValidString(*f.value) || strings.Contains(*f.value, "\x00"):
+			// PostgreSQL has no text with a NUL in it, and a device that one store refuses no store should take.
+			return Request{}, &FieldError{Field: f.name, Reason: "must be valid text without NUL characters"}
+		}
+	}
+	return r, nil
+}
+
+func badKey(err error) error {
+	return &FieldError{Field: "publicKey", Reason: "must be a base64 X25519 public key of 32 bytes", Err: err}
+}
+
+// trim takes away what the deployed daemon's str.strip does: Unicode white space and the separators U+001C to U+001F,
+// which Go does not count as white space.
+func trim(s string) string {
+	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || 0x1c <= r && r <= 0x1f })
+}
+
+// String describes the request on one line, with its push token cut.
+func (r Request) String() string {
+	return fmt.Sprintf("pairing request %q (%s, key %s, token %s)",
+		r.Name, r.Platform, r.PublicKey.Fingerprint(), cutToken(r.PushToken))
+}
+
+// Format writes [Request.String] whatever the verb, so that no verb prints the push token.
+func (r Request) Format(f fmt.State, _ rune) { fmt.Fprint(f, r.String()) }
+
+// LogValue is the request as slog shows it, with its push token cut.
+func (r Request) LogValue() slog.Value { return slog.StringValue(r.String()) }
+
+// MarshalJSON is never what a caller wants: with the push token it would leak, without it it would pair nothing.
+func (r Request) MarshalJSON() ([]byte, error) {
+	return nil, errors.New("pairing: a Request does not marshal to JSON, as its push token is a secret: " +
+		"encode the four members yourself")
+}

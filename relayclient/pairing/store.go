@@ -1,0 +1,39 @@
+package pairing
+
+import (
+	"context"
+	"errors"
+)
+
+// ErrUnknownDevice is what a [Store] and a [Registry] say of an id that is not paired.
+var ErrUnknownDevice = errors.New("pairing: no device with this id is paired")
+
+// Store keeps the paired devices and the collapse salt, for every process that shares it. [FileStore] and [SQLStore]
+// are the two that come with this package; the suite in package storetest says whether your own is one.
+//
+// Each method is one atomic step, between goroutines and between processes: when it returns nil its effect is durable,
+// and no other caller's effect is lost to it. Methods are safe for concurrent use and return soon after their context
+// ends. A [Registry] holds the policy (what a valid device is, ids, dates, caching, time limits); a Store only keeps.
+type Store interface {
+	// Load returns what is stored. An empty store is no error.
+	Load(ctx context.Context) (Snapshot, error)
+
+	// Pair stores a device under its public key and returns it as it is stored. When the key is already paired, it
+	// updates Name, Platform and PushToken of the stored device in place and keeps its ID, CreatedAt and CreatedBy;
+	// created is then false. The ID passed in is one that was never stored before.
+	Pair(ctx context.Context, d Device) (stored Device, created bool, err error)
+
+	// Revoke removes the device with this id, or returns ErrUnknownDevice when there is none.
+	Revoke(ctx context.Context, id string) error
+
+	// EnsureSalt returns the stored collapse salt. When there is none it stores the candidate first: of all callers
+	// that start together, one wins and all get the same salt.
+	EnsureSalt(ctx context.Context, candidate string) (string, error)
+}
+
+// Snapshot is what a [Store] held at one moment. It is a plain value; the slices belong to the caller.
+type Snapshot struct {
+	Devices []Device // in no particular order
+	Salt    string   // the installation's collapse salt; "" when none was stored yet
+	Skipped []error  // one for each stored device that cannot be used, saying which and why; it stays stored
+}
