@@ -24,15 +24,22 @@ const maxRetryAfter = 24 * time.Hour
 // requests in their errors. What a failing body gave before it failed counts.
 func Text(body io.Reader, secrets ...string) string {
 	longest := 0
-	shown := make([]string, len(secrets)) // as they would look in the text
-	for i, secret := range secrets {
+	for _, secret := range secrets {
 		longest = max(longest, len(secret))
-		shown[i] = printable(secret)
 	}
 	// Read past the cut, so that it does not leave a piece of a secret too short
 	// to be recognised.
 	raw, _ := io.ReadAll(io.LimitReader(body, int64(MaxText+longest)))
-	text := Redact(printable(string(raw)), shown...)
+	return Line(string(raw), secrets...)
+}
+
+// Line is Text for what is already in memory.
+func Line(text string, secrets ...string) string {
+	shown := make([]string, len(secrets)) // as they would look in the text
+	for i, secret := range secrets {
+		shown[i] = printable(secret)
+	}
+	text = Redact(printable(text), shown...)
 	if len(text) > MaxText {
 		text = strings.ToValidUTF8(text[:MaxText], "")
 	}

@@ -38,7 +38,7 @@ func requestCases(t testing.TB) []requestCase {
 
 func vector(t testing.TB, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "testdata", "vectors", name))
+	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", name))
 	if err != nil {
 		t.Fatal(err)
 	}

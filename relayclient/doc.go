@@ -1,0 +1,49 @@
+// Package relayclient sends alerts from a daemon to paired phones, through a
+// push relay that cannot read them.
+//
+// A [Client] seals an alert to each phone's key and posts one envelope a phone
+// to the relay's URL, at most 100 at once:
+//
+//	client, err := relayclient.New("https://relay.example/v1/push")
+//	if err != nil {
+//		return err
+//	}
+//	defer client.Close()
+//
+//	alert := payload.NewFailure(host, "nightly-backup")
+//	alert.LogTail = payload.LogTail(output)
+//	for _, outcome := range client.Send(ctx, relayclient.Push{Alert: alert, Salt: salt}, phones) {
+//		if outcome.Err != nil {
+//			// Already logged. Nothing to handle: the job goes on.
+//		}
+//	}
+//
+// A daemon that keeps its phones in a [pairing.Registry] embeds a [Notifier]
+// instead, which looks up phones and salt by itself.
+//
+// # What a failure costs
+//
+// An alert channel must not become a second thing that breaks. Send returns one
+// [Outcome] a device, in the devices' order, whatever happens: a phone with an
+// unusable key costs its own alert only, an alert that cannot be sent at all
+// gives every device the same error, and nothing panics or returns early. Each
+// failure is logged once, by the device's id.
+//
+// A POST is never repeated (relay protocol, "Responses"): past acceptance,
+// delivery is the relay's business, and a second POST could page somebody twice.
+// The exception is HTTP's own: a request of which not a byte was written to a
+// connection that turned out to be closed goes out on another one.
+//
+// # What the relay learns
+//
+// The phone's device token, the ciphertext, an id that is the same for
+// repetitions of one alert and means nothing without the salt, the [Priority],
+// and whether the alert is a daemon event. Every name, host and log line is
+// inside the sealed box.
+//
+// # Secrets
+//
+// Device tokens, the relay URL's credentials, path and query, and the salt are
+// in no error and no log line. What a relay answers is quoted in errors as
+// printable text, with anything that looks like a piece of one of them removed.
+package relayclient

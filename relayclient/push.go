@@ -1,0 +1,123 @@
+package relayclient
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sealpush/sealpush/payload"
+	"github.com/sealpush/sealpush/relayclient/pairing"
+	"github.com/sealpush/sealpush/seal"
+)
+
+// A Push is one alert on its way to any number of devices. It is a plain value.
+type Push struct {
+	// Alert is fitted to seal.MaxPlaintext bytes; the caller's stays as it is.
+	Alert payload.Alert
+	// Salt is the installation's secret, from payload.NewSalt, with which the
+	// collapse id is derived. Every node must use the same one.
+	Salt string
+	// CollapseID, 32 lower-case hex digits, takes the place of the derived id.
+	// Test alerts without one get a fresh random id.
+	CollapseID string
+	// Priority is TimeSensitive unless set.
+	Priority Priority
+}
+
+// Priority is how loudly the phone is paged.
+type Priority int
+
+// The priorities of the relay protocol.
+const (
+	// TimeSensitive breaks through scheduled summaries and makes a sound.
+	TimeSensitive Priority = iota
+	// Passive waits quietly in the notification list.
+	Passive
+)
+
+// String returns the priority as the protocol writes it.
+func (p Priority) String() string {
+	switch p {
+	case TimeSensitive:
+		return "time-sensitive"
+	case Passive:
+		return "passive"
+	}
+	return fmt.Sprintf("Priority(%d)", int(p))
+}
+
+// envelope is the body of one POST (relay protocol, "Inbound request").
+type envelope struct {
+	V          int    `json:"v"`
+	Device     string `json:"device"`
+	Ciphertext string `json:"ciphertext"`
+	CollapseID string `json:"collapseId"`
+	Priority   string `json:"priority"`
+	Event      bool   `json:"event"`
+}
+
+// message is what the envelopes of one push have in common.
+type message struct {
+	plaintext  []byte
+	collapseID string
+	priority   string
+	event      bool
+}
+
+func newMessage(push Push) (message, error) {
+	if push.Priority != TimeSensitive && push.Priority != Passive {
+		return message{}, fmt.Errorf("relayclient: %v: use TimeSensitive or Passive", push.Priority)
+	}
+	fitted, err := payload.Fit(push.Alert, seal.MaxPlaintext)
+	if err != nil {
+		return message{}, fmt.Errorf("relayclient: alert cannot be sent: %w", err)
+	}
+	id, err := collapseID(push, fitted.Alert)
+	if err != nil {
+		return message{}, err
+	}
+	return message{
+		plaintext:  fitted.Plaintext,
+		collapseID: id,
+		priority:   push.Priority.String(),
+		event:      push.Alert.Kind == payload.KindEvent,
+	}, nil
+}
+
+// collapseID derives the id from the fitted alert, as every other node does.
+func collapseID(push Push, fitted payload.Alert) (string, error) {
+	switch {
+	case push.CollapseID != "":
+		if len(push.CollapseID) != 32 || strings.Trim(push.CollapseID, "0123456789abcdef") != "" {
+			return "", errors.New("relayclient: Push.CollapseID must be 32 lower-case hex digits; leave it empty to derive it")
+		}
+		return push.CollapseID, nil
+	case fitted.Kind == payload.KindTest:
+		return payload.NewCollapseID(), nil
+	case push.Salt == "":
+		// Without a salt the relay could look job names up in a word list.
+		return "", errors.New("relayclient: Push.Salt is empty; make one with payload.NewSalt once and keep it beside the devices")
+	}
+	return fitted.CollapseID(push.Salt), nil
+}
+
+// envelopeFor seals the message to a device and returns the body to post.
+func (m message) envelopeFor(device pairing.Device) ([]byte, error) {
+	if device.PushToken == "" || !utf8.ValidString(device.PushToken) {
+		return nil, fmt.Errorf("%w: its push token is empty or not text; pair the phone again", ErrUnusableDevice)
+	}
+	ciphertext, err := seal.Seal(device.PublicKey, m.plaintext)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnusableDevice, err)
+	}
+	return json.Marshal(envelope{
+		V:          1,
+		Device:     device.PushToken,
+		Ciphertext: ciphertext,
+		CollapseID: m.collapseID,
+		Priority:   m.priority,
+		Event:      m.event,
+	})
+}

@@ -1,0 +1,114 @@
+package relayclient
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sealpush/sealpush/internal/answer"
+	"github.com/sealpush/sealpush/relayclient/pairing"
+)
+
+// Send seals the push to each device and posts it to the relay, at most
+// [MaxInFlight] POSTs at once. It returns when each device has its [Outcome],
+// which stand in the devices' order. It never panics and never returns early.
+//
+// The context bounds the whole: POSTs in flight when it ends are abandoned, and
+// devices whose turn had not come are [ErrNotAttempted]. An alert that cannot be
+// sent to anybody (it is not valid, too large, or has no salt) gives every
+// device the same error.
+func (c *Client) Send(ctx context.Context, push Push, devices []pairing.Device) []Outcome {
+	outcomes := make([]Outcome, len(devices))
+	for i, device := range devices {
+		outcomes[i].DeviceID = device.ID
+	}
+	if c == nil || c.http == nil {
+		return failAll(outcomes, errors.New("relayclient: this Client was not made by New"))
+	}
+	if c.closed.Load() {
+		return failAll(outcomes, ErrClosed)
+	}
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	message, err := newMessage(push)
+	if err != nil {
+		c.log().ErrorContext(ctx, "alert not sent to any device", "devices", len(devices), "error", err)
+		return failAll(outcomes, err)
+	}
+	c.fanOut(ctx, message, devices, outcomes)
+	if c.closed.Load() {
+		c.closeIdle() // what Close could not reach, because it was in use
+	}
+	return outcomes
+}
+
+func failAll(outcomes []Outcome, err error) []Outcome {
+	for i := range outcomes {
+		outcomes[i].Err = err
+	}
+	return outcomes
+}
+
+// fanOut fills outcomes. Each worker takes the next device that nobody has
+// taken, seals to it and posts; so a slow relay holds up at most its own share.
+func (c *Client) fanOut(ctx context.Context, message message, devices []pairing.Device, outcomes []Outcome) {
+	var taken atomic.Int64
+	var workers sync.WaitGroup
+	for range min(c.maxInFlight, len(devices)) {
+		workers.Go(func() {
+			for i := taken.Add(1) - 1; i < int64(len(devices)); i = taken.Add(1) - 1 {
+				outcomes[i].Status, outcomes[i].Err = c.deliver(ctx, message, devices[i])
+				c.logFailure(ctx, outcomes[i])
+			}
+		})
+	}
+	workers.Wait()
+}
+
+// deliver turns even a panic, which can only come from a caller's transport,
+// into an error of this device.
+func (c *Client) deliver(ctx context.Context, message message, device pairing.Device) (status int, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			status, err = 0, fmt.Errorf("relayclient: panic while posting: %s", c.scrub(fmt.Sprint(cause), device))
+		}
+	}()
+	if ctx.Err() != nil {
+		return 0, fmt.Errorf("%w: %w", ErrNotAttempted, context.Cause(ctx))
+	}
+	body, err := message.envelopeFor(device)
+	if err != nil {
+		return 0, err
+	}
+	return c.post(ctx, body, device)
+}
+
+// post makes the one attempt.
+func (c *Client) post(ctx context.Context, body []byte, device pairing.Device) (int, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf("no answer within %v: %w", c.timeout, context.DeadlineExceeded))
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.relay.url, bytes.NewReader(body))
+	if err != nil {
+		return 0, errRelayURL
+	}
+	c.relay.setHeaders(req.Header)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return 0, c.transportError(ctx, err, device)
+	}
+	defer answer.Drain(resp.Body)
+	if resp.StatusCode/100 == 2 {
+		return resp.StatusCode, nil
+	}
+	return resp.StatusCode, &StatusError{
+		StatusCode: resp.StatusCode,
+		Body:       answer.Text(resp.Body, c.secretsOf(device)...),
+		RetryAfter: answer.RetryAfter(resp.Header, time.Now()),
+	}
+}
