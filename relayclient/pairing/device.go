@@ -109,11 +109,11 @@ func nullable(s string) *string {
 	return &s
 }
 
-// newID returns a device id: 8 random bytes as 16 hex digits.
-func newID() string {
-	var id [8]byte
-	rand.Read(id[:])
-	return hex.EncodeToString(id[:])
+// randomHex returns n random bytes as 2n lower-case hex digits.
+func randomHex(n int) string {
+	b := make([]byte, n)
+	rand.Read(b)
+	return hex.EncodeToString(b)
 }
 
 // sortDevices orders devices as they are listed: the first paired first.
