@@ -2,7 +2,13 @@ module github.com/sealpush/sealpush
 
 go 1.26.0
 
-require golang.org/x/crypto v0.59.0
+require (
+	github.com/MicahParks/jwkset v0.11.4
+	github.com/golang-jwt/jwt/v5 v5.3.1
+	golang.org/x/crypto v0.59.0
+)
+
+require golang.org/x/time v0.9.0 // indirect
 
 require (
 	github.com/gofrs/flock v0.13.2
