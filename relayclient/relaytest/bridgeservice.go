@@ -28,12 +28,12 @@ type BridgeService struct {
 	TokenURL string // base URL of the token service, the issuer of its tokens
 	RelayURL string // base URL of the push relay, the audience of the tokens
 
-	tokens  *tokenService
-	relay   *bridgeRelay
-	faults  *bridgeFaults
-	client  *http.Client
-	servers []*server
-	close   func()
+	tokens    *tokenService
+	relay     *bridgeRelay
+	endpoints *bridgeEndpoints
+	client    *http.Client
+	servers   []*server
+	close     func()
 }
 
 // NewBridgeService starts both servers. They run until Close.
@@ -65,12 +65,12 @@ func NewUnstartedBridgeService(tokenURL, relayURL string, opts ...BridgeOption) 
 
 func newBridgeService(config bridgeConfig) *BridgeService {
 	s := &BridgeService{
-		tokens: newTokenService(config),
-		relay:  newBridgeRelay(),
-		faults: newBridgeFaults(),
+		tokens:    newTokenService(config),
+		relay:     newBridgeRelay(),
+		endpoints: newBridgeEndpoints(),
 	}
 	s.close = sync.OnceFunc(func() {
-		s.faults.close()
+		s.endpoints.close()
 		for _, server := range s.servers {
 			server.Close()
 		}
@@ -111,7 +111,7 @@ func (s *BridgeService) Close() { s.close() }
 // TokenHandler is the token service: POST /token, GET /.well-known/jwks.json,
 // POST /clients, DELETE /clients/{id} and GET /health.
 func (s *BridgeService) TokenHandler() http.Handler {
-	return s.faults.routes([]bridgeRoute{
+	return s.endpoints.routes([]bridgeRoute{
 		{EndpointToken, "POST", "/token", s.tokens.serveToken},
 		{EndpointJWKS, "GET", "/.well-known/jwks.json", s.tokens.serveJWKS},
 		{EndpointAddClient, "POST", "/clients", s.tokens.serveAddClient},
@@ -123,7 +123,7 @@ func (s *BridgeService) TokenHandler() http.Handler {
 // RelayHandler is the push relay: POST and DELETE /register, POST /push and GET
 // /health.
 func (s *BridgeService) RelayHandler() http.Handler {
-	return s.faults.routes([]bridgeRoute{
+	return s.endpoints.routes([]bridgeRoute{
 		{EndpointRegister, "POST", "/register", s.relay.authenticated(s.relay.serveRegister)},
 		{EndpointUnregister, "DELETE", "/register", s.relay.authenticated(s.relay.serveUnregister)},
 		{EndpointPush, "POST", "/push", s.relay.authenticated(s.relay.servePush)},
