@@ -2,10 +2,16 @@ module github.com/sealpush/sealpush
 
 go 1.26.0
 
-require golang.org/x/crypto v0.59.0
+require (
+	github.com/MicahParks/jwkset v0.11.4
+	github.com/golang-jwt/jwt/v5 v5.3.1
+	github.com/google/go-cmp v0.7.0
+	golang.org/x/crypto v0.59.0
+)
+
+require golang.org/x/time v0.9.0 // indirect
 
 require (
 	github.com/gofrs/flock v0.13.2
-	github.com/google/go-cmp v0.7.0
 	golang.org/x/sys v0.50.0 // indirect
 )

@@ -1,0 +1,179 @@
+// Package verify is the relay's half of the bridge protocol: it decides whether
+// the bearer token of a request was issued by the token service, for this
+// relay, and for what the request asks.
+//
+// A [Verifier] holds what one relay demands. It accepts RS256 alone (RFC 7518
+// section 3.3), picks the key by the token's "kid" from the token service's JWK
+// set (RFC 7517), and requires the issuer, the audience, an expiry, a subject
+// and a scope. A relay keeps what it stores under [Claims.Subject], the client
+// id of the bridge: no other part of a request says who is calling.
+//
+// It is a package of its own so that a bridge, which only presents tokens, does
+// not carry this code.
+package verify
+
+import (
+	"context"
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// MaxTokenSize is the size in bytes of the longest token that is looked at. The
+// token service's own are about 600 bytes long.
+const MaxTokenSize = 8 << 10
+
+// MinKeyBits is the smallest RSA modulus that is trusted, from RFC 7518 section
+// 3.3. Smaller keys of a JWK set are ignored, as are those above MaxKeyBits,
+// which would make a verification slow.
+const (
+	MinKeyBits = 2048
+	MaxKeyBits = 8192
+)
+
+// Config is what a token must say to be accepted. Every field is required.
+type Config struct {
+	JWKSURL  string // where the token service publishes its keys, http or https
+	Issuer   string // the "iss" claim, compared byte for byte
+	Audience string // must be among the "aud" claim
+	Scope    string // must be among the space-separated "scope" claim, such as "push:write"
+}
+
+// Verifier verifies bearer tokens. It is safe for concurrent use, and it starts
+// no goroutine that outlives the fetch of a key set (at most 5 s).
+//
+// The key set is fetched when it is first needed and held for an hour. A token
+// whose "kid" is not in it makes the set be fetched again, which is how a
+// rotation is noticed; at most one fetch in 10 s is made, however many tokens
+// with made-up ids arrive, and all who need it share one. When the token service
+// does not answer, the last good set stays in use.
+type Verifier struct {
+	config Config
+	keys   *keySet
+	parser *jwt.Parser
+}
+
+// New returns a Verifier. It makes no request: a relay can start before its
+// token service does. The error says which field of config is missing or wrong.
+func New(config Config, opts ...Option) (*Verifier, error) {
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	o := options{client: http.DefaultClient, leeway: defaultLeeway, lifetime: defaultKeyLifetime}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	return &Verifier{
+		config: config,
+		keys:   &keySet{url: config.JWKSURL, client: o.client, logger: o.logger, lifetime: o.lifetime},
+		parser: jwt.NewParser(
+			jwt.WithValidMethods([]string{jwt.SigningMethodRS256.Name}),
+			jwt.WithExpirationRequired(),
+			jwt.WithIssuedAt(),
+			jwt.WithIssuer(config.Issuer),
+			jwt.WithAudience(config.Audience),
+			jwt.WithLeeway(o.leeway),
+		),
+	}, nil
+}
+
+func (c Config) validate() error {
+	for _, field := range []struct{ name, value string }{
+		{"JWKSURL", c.JWKSURL}, {"Issuer", c.Issuer}, {"Audience", c.Audience}, {"Scope", c.Scope},
+	} {
+		if field.value == "" {
+			return fmt.Errorf("verify: Config.%s is empty: all four fields are required", field.name)
+		}
+	}
+	if strings.ContainsAny(c.Scope, " \t\r\n") {
+		return errors.New("verify: Config.Scope names more than one scope: give the one that every request needs")
+	}
+	// The URL is not quoted: it may carry credentials.
+	u, err := url.Parse(c.JWKSURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return errors.New("verify: Config.JWKSURL is not an absolute http or https URL")
+	}
+	return nil
+}
+
+// Claims is what a verified token says.
+type Claims struct {
+	Subject   string    // "sub": the client id of the bridge, never empty
+	Issuer    string    // "iss"
+	Audience  []string  // "aud"
+	Scopes    []string  // "scope", split at spaces
+	IssuedAt  time.Time // "iat", zero if the token has none
+	ExpiresAt time.Time // "exp"
+}
+
+// tokenClaims is the JSON of a token's payload.
+type tokenClaims struct {
+	jwt.RegisteredClaims
+	Scope string `json:"scope"`
+}
+
+// Verify reports what token says, if all of it is right. Otherwise the error is
+// one of
+//   - [ErrInvalidToken]: not a token, not signed by the token service, expired
+//     or from the future, for another audience or of another issuer;
+//   - [ErrInsufficientScope]: a genuine token that does not carry the scope;
+//   - [ErrKeysUnavailable]: the token cannot be judged, because the key set
+//     could not be fetched before ctx ended and no earlier one has its key.
+//
+// No error quotes any part of the token.
+func (v *Verifier) Verify(ctx context.Context, token string) (Claims, error) {
+	if len(token) > MaxTokenSize {
+		return Claims{}, fmt.Errorf("%w: longer than %d bytes", ErrInvalidToken, MaxTokenSize)
+	}
+	var c tokenClaims
+	_, err := v.parser.ParseWithClaims(token, &c, func(t *jwt.Token) (any, error) { return v.key(ctx, t) })
+	if err != nil {
+		return Claims{}, classify(err)
+	}
+	if c.Subject == "" {
+		return Claims{}, fmt.Errorf("%w: no subject", ErrInvalidToken)
+	}
+	claims := Claims{
+		Subject:   c.Subject,
+		Issuer:    c.Issuer,
+		Audience:  c.Audience,
+		Scopes:    strings.Fields(c.Scope),
+		ExpiresAt: c.ExpiresAt.Time,
+	}
+	if c.IssuedAt != nil {
+		claims.IssuedAt = c.IssuedAt.Time
+	}
+	if !claims.HasScope(v.config.Scope) {
+		return Claims{}, fmt.Errorf("%w: %q is required", ErrInsufficientScope, v.config.Scope)
+	}
+	return claims, nil
+}
+
+// HasScope reports whether scope is among the token's scopes.
+func (c Claims) HasScope(scope string) bool {
+	return slices.Contains(c.Scopes, scope)
+}
+
+// key returns the public key that t must be signed with.
+func (v *Verifier) key(ctx context.Context, t *jwt.Token) (*rsa.PublicKey, error) {
+	// An extension marked critical must be understood (RFC 7515 section 4.1.11),
+	// and none is.
+	if _, critical := t.Header["crit"]; critical {
+		return nil, errCriticalHeader
+	}
+	kid, _ := t.Header["kid"].(string)
+	if kid == "" {
+		return nil, errNoKeyID
+	}
+	return v.keys.lookup(ctx, kid)
+}
