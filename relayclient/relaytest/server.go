@@ -1,6 +1,7 @@
 package relaytest
 
 import (
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -13,6 +14,8 @@ type ServerOption func(*serverConfig)
 type serverConfig struct {
 	inMemory bool
 	tls      bool
+	// connState, if set, is told about connections as http.Server.ConnState is.
+	connState func(net.Conn, http.ConnState)
 }
 
 // InMemory serves on a listener in memory instead of a socket, so that the
@@ -56,6 +59,7 @@ func (s *server) start(config serverConfig) {
 		close(s.closing)
 		s.Server.Close()
 	})
+	s.Config.ConnState = config.connState
 	if config.tls {
 		s.EnableHTTP2 = true
 		s.StartTLS()
