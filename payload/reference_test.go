@@ -81,8 +81,8 @@ func referenceFit(tb testing.TB, a payload.Alert, limit int) (payload.Alert, boo
 	}
 	for _, text := range []*string{&a.Message, &a.FailReason, &a.Subject} {
 		for tooLarge() && utf8.RuneCountInString(*text) > 64 {
-			want := max(64, utf8.RuneCountInString(*text)/2)
-			for utf8.RuneCountInString(*text) > want {
+			length := utf8.RuneCountInString(*text)
+			for range length - max(64, length/2) {
 				_, n := utf8.DecodeLastRuneInString(*text)
 				*text = (*text)[:len(*text)-n]
 			}

@@ -8,16 +8,18 @@ const hexDigits = "0123456789abcdef"
 func textSize(s string) int {
 	size := len(s) + len(`""`)
 	for i := plainEnd(s, 0); i < len(s); i = plainEnd(s, i) {
-		if s[i] >= utf8.RuneSelf {
+		if s[i] < utf8.RuneSelf {
+			size += escapeSize(s[i]) - 1
+			i++
+			continue
+		}
+		for i < len(s) && s[i] >= utf8.RuneSelf {
 			_, n := utf8.DecodeRuneInString(s[i:])
 			if n == 1 {
 				size += len("\uFFFD") - 1
 			}
 			i += n
-			continue
 		}
-		size += escapeSize(s[i]) - 1
-		i++
 	}
 	return size
 }
@@ -28,20 +30,22 @@ func appendText(b []byte, s string) []byte {
 	b = append(b, '"')
 	start := 0 // of what is still to be copied as it stands
 	for i := plainEnd(s, 0); i < len(s); i = plainEnd(s, i) {
-		n := 1
-		if s[i] >= utf8.RuneSelf {
-			if _, n = utf8.DecodeRuneInString(s[i:]); n > 1 {
-				i += n
-				continue
-			}
-			b = append(b, s[start:i]...)
-			b = append(b, "\uFFFD"...)
-		} else {
+		if s[i] < utf8.RuneSelf {
 			b = append(b, s[start:i]...)
 			b = appendEscape(b, s[i])
+			i++
+			start = i
+			continue
 		}
-		i += n
-		start = i
+		for i < len(s) && s[i] >= utf8.RuneSelf {
+			_, n := utf8.DecodeRuneInString(s[i:])
+			if n == 1 {
+				b = append(b, s[start:i]...)
+				b = append(b, "\uFFFD"...)
+				start = i + 1
+			}
+			i += n
+		}
 	}
 	b = append(b, s[start:]...)
 	return append(b, '"')

@@ -1,6 +1,7 @@
 package payload
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -42,12 +43,7 @@ func (a Alert) Validate() error {
 	if !a.Kind.known() {
 		return &FieldError{"kind", errNotOfKinds}
 	}
-	for _, check := range []func(*Alert) error{required, kindsOwn, encodable} {
-		if err := check(&a); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(required(&a), belongs(&a), encodable(&a))
 }
 
 func (k Kind) known() bool {
@@ -82,8 +78,8 @@ func required(a *Alert) error {
 	return nil
 }
 
-// kindsOwn checks that nothing is set which belongs to another kind.
-func kindsOwn(a *Alert) error {
+// belongs checks that nothing is set which only another kind carries.
+func belongs(a *Alert) error {
 	event, sla := a.Kind == KindEvent, a.Kind == KindSLA
 	result := a.Kind == KindSuccess || a.Kind == KindFailure
 	for _, f := range [...]struct {
