@@ -57,7 +57,7 @@ type answer struct {
 	body   map[string]any
 }
 
-func do(t testing.TB, relay *relaytest.Relay, method, path, body string) answer {
+func request(t testing.TB, relay *relaytest.Relay, method, path, body string) answer {
 	t.Helper()
 	req, err := http.NewRequest(method, relay.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -84,7 +84,7 @@ func do(t testing.TB, relay *relaytest.Relay, method, path, body string) answer 
 
 func post(t testing.TB, relay *relaytest.Relay, body string) answer {
 	t.Helper()
-	return do(t, relay, http.MethodPost, "/", body)
+	return request(t, relay, http.MethodPost, "/", body)
 }
 
 // start serves a relay until the test ends.
@@ -216,7 +216,7 @@ func TestRelayAnswers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			// A collapse id of its own, so that no case meets another's.
 			body := strings.Replace(tt.body, collapseID, fmt.Sprintf("%032x", i), 1)
-			got := do(t, relay, tt.method, tt.path, body)
+			got := request(t, relay, tt.method, tt.path, body)
 			if got.status != tt.status {
 				t.Fatalf("answered %d %v, want %d", got.status, got.body, tt.status)
 			}
@@ -235,7 +235,7 @@ func TestRelayAnswers(t *testing.T) {
 			}
 		})
 	}
-	if got := do(t, relay, http.MethodHead, "/", ""); got.status != 405 {
+	if got := request(t, relay, http.MethodHead, "/", ""); got.status != 405 {
 		t.Errorf("HEAD answered %d", got.status)
 	}
 }
@@ -334,12 +334,12 @@ func TestRelayKeepsTheLatest(t *testing.T) {
 func TestNothingPrintsADeviceToken(t *testing.T) {
 	relay := start(t)
 	post(t, relay, envelope(t))
-	request := relay.Requests()[0]
-	e, err := request.Envelope()
+	recorded := relay.Requests()[0]
+	e, err := recorded.Envelope()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []any{request, &request, e, &e, relay.Inbox(device), relay.Inbox(device)[0]} {
+	for _, v := range []any{recorded, &recorded, e, &e, relay.Inbox(device), relay.Inbox(device)[0]} {
 		text := fmt.Sprintf("%v %+v %#v %s %d %x", v, v, v, v, v, v)
 		encoded, err := json.Marshal(v)
 		if err != nil {
