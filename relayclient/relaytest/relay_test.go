@@ -334,12 +334,12 @@ func TestRelayKeepsTheLatest(t *testing.T) {
 func TestNothingPrintsADeviceToken(t *testing.T) {
 	relay := start(t)
 	post(t, relay, envelope(t))
-	request := relay.Requests()[0]
-	e, err := request.Envelope()
+	recorded := relay.Requests()[0]
+	e, err := recorded.Envelope()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []any{request, &request, e, &e, relay.Inbox(device), relay.Inbox(device)[0]} {
+	for _, v := range []any{recorded, &recorded, e, &e, relay.Inbox(device), relay.Inbox(device)[0]} {
 		text := fmt.Sprintf("%v %+v %#v %s %d %x", v, v, v, v, v, v)
 		encoded, err := json.Marshal(v)
 		if err != nil {

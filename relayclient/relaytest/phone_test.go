@@ -1,0 +1,176 @@
+package relaytest_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sealpush/sealpush/payload"
+	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/seal"
+)
+
+// pageTo seals an alert to a phone and posts it.
+func pageTo(t testing.TB, relay *relaytest.Relay, phone *relaytest.Phone, alert payload.Alert) {
+	t.Helper()
+	fitted, err := payload.Fit(alert, seal.MaxPlaintext)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ciphertext, err := seal.Seal(phone.PublicKey(), fitted.Plaintext)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := post(t, relay, envelope(t, "device", phone.PushToken(), "ciphertext", ciphertext, "collapseId", payload.NewCollapseID()))
+	if got.body["outcome"] != "forwarded" {
+		t.Fatalf("answered %d %v", got.status, got.body)
+	}
+}
+
+func TestPhoneReadsWhatTheRelayCannot(t *testing.T) {
+	relay := start(t)
+	phone, other := relaytest.NewPhone(), relaytest.NewPhone()
+	want := payload.NewFailure("db1", "nightly-backup")
+	want.LogTail = []string{"disk full"}
+	pageTo(t, relay, phone, want)
+
+	got, err := phone.Received(relay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]relaytest.Notification{{Alert: want}}, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	for _, word := range []string{"db1", "nightly-backup", "disk full", "failure"} {
+		if bytes.Contains(relay.Requests()[0].Body, []byte(word)) {
+			t.Errorf("the relay saw %q", word)
+		}
+	}
+	if got, err := other.Received(relay); len(got) != 0 || err != nil {
+		t.Errorf("another phone read %v, %v", got, err)
+	}
+	if _, err := other.Open(relay.Inbox(phone.PushToken())[0]); err == nil {
+		t.Error("another phone opened the message")
+	}
+	thief := relaytest.NewPhone(relaytest.WithPushToken(phone.PushToken()))
+	if got, err := thief.Received(relay); len(got) != 0 || !errors.Is(err, seal.ErrOpen) {
+		t.Errorf("with another key: %v, %v", got, err)
+	}
+}
+
+func TestPhoneMarksStaleAlerts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		relay := relaytest.NewRelay(relaytest.InMemory())
+		defer relay.Close()
+		phone := relaytest.NewPhone()
+		pageTo(t, relay, phone, payload.NewTest("db1"))
+		for _, tt := range []struct {
+			wait  time.Duration
+			stale bool
+		}{{payload.FreshFor, false}, {time.Nanosecond, true}} {
+			time.Sleep(tt.wait) // in the bubble's time
+			got, err := phone.Received(relay)
+			if err != nil || len(got) != 1 || got[0].Stale != tt.stale {
+				t.Errorf("after %v more: %v, %v", tt.wait, got, err)
+			}
+		}
+	})
+}
+
+func TestPhoneGoesOnAfterABadMessage(t *testing.T) {
+	relay := start(t)
+	phone := relaytest.NewPhone()
+	pageTo(t, relay, phone, payload.NewTest("first"))
+	post(t, relay, envelope(t, "device", phone.PushToken(), "collapseId", payload.NewCollapseID()))
+	pageTo(t, relay, phone, payload.NewTest("last"))
+	got, err := phone.Received(relay)
+	if !errors.Is(err, seal.ErrOpen) {
+		t.Errorf("got %v, want ErrOpen", err)
+	}
+	if len(got) != 2 || got[0].Alert.Host != "first" || got[1].Alert.Host != "last" {
+		t.Errorf("read %v", got)
+	}
+}
+
+func TestPhoneRefusesMessages(t *testing.T) {
+	phone := relaytest.NewPhone()
+	box, err := seal.Seal(phone.PublicKey(), []byte(`{"v":1,"kind":"test"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]string{
+		"not JSON":        `v=1`,
+		"not mutable":     `{"aps":{},"v":1,"ciphertext":"` + box + `"}`,
+		"another version": `{"aps":{"mutable-content":1},"v":2,"ciphertext":"` + box + `"}`,
+		"no ciphertext":   `{"aps":{"mutable-content":1},"v":1}`,
+		"not an alert":    `{"aps":{"mutable-content":1},"v":1,"ciphertext":"` + box + `"}`,
+		"too large":       pad(`{"aps":{"mutable-content":1},"v":1,"ciphertext":"`+box+`"}`, 4097),
+	}
+	for name, body := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := phone.Open(relaytest.Message{Device: phone.PushToken(), Payload: json.RawMessage(body)})
+			if err == nil {
+				t.Errorf("opened %v", got)
+			}
+		})
+	}
+}
+
+func TestPhoneOptions(t *testing.T) {
+	key := seal.GenerateKey()
+	phone := relaytest.NewPhone(relaytest.WithPrivateKey(key), relaytest.WithPushToken(device))
+	if phone.PublicKey() != key.Public() || phone.PushToken() != device {
+		t.Error("the options were not taken")
+	}
+	for name, misuse := range map[string]func(){
+		"no key":      func() { relaytest.WithPrivateKey(seal.PrivateKey{}) },
+		"short token": func() { relaytest.WithPushToken("8f3a") },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s was taken", name)
+				}
+			}()
+			misuse()
+		}()
+	}
+}
+
+func TestPhonePrintsNoSecret(t *testing.T) {
+	key := seal.GenerateKey()
+	phone := relaytest.NewPhone(relaytest.WithPrivateKey(key), relaytest.WithPushToken(device))
+	type holder struct{ phone relaytest.Phone }
+	var log bytes.Buffer
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("paired", "phone", phone, "copy", *phone)
+	shown := []string{log.String()}
+	for _, v := range []any{phone, *phone, holder{*phone}, &holder{*phone}} {
+		encoded, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown = append(shown, string(encoded), fmt.Sprintf("%v %+v %#v %s %x", v, v, v, v, v))
+	}
+	for _, text := range shown {
+		for _, secret := range []string{device, hex.EncodeToString([]byte(device)), hex.EncodeToString(key.Bytes())} {
+			if strings.Contains(text, secret) {
+				t.Errorf("shows a secret: %s", text)
+			}
+		}
+	}
+	if got := fmt.Sprint(phone); got != "phone "+key.Public().Fingerprint() {
+		t.Errorf("prints as %q", got)
+	}
+	if got := fmt.Sprint(relaytest.Phone{}); got != "phone without a key" {
+		t.Errorf("the zero phone prints as %q", got)
+	}
+}
