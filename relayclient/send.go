@@ -59,14 +59,23 @@ func failAll(outcomes []Outcome, err error) []Outcome {
 // taken, seals to it and posts; so a slow relay holds up at most its own share.
 func (c *Client) fanOut(ctx context.Context, message message, devices []pairing.Device, outcomes []Outcome) {
 	var taken atomic.Int64
+	work := func(ctx context.Context) {
+		for i := taken.Add(1) - 1; i < int64(len(devices)); i = taken.Add(1) - 1 {
+			outcomes[i].Status, outcomes[i].Err = c.deliver(ctx, message, devices[i])
+			c.logFailure(ctx, outcomes[i])
+		}
+	}
 	var workers sync.WaitGroup
-	for range min(c.maxInFlight, len(devices)) {
-		workers.Go(func() {
-			for i := taken.Add(1) - 1; i < int64(len(devices)); i = taken.Add(1) - 1 {
-				outcomes[i].Status, outcomes[i].Err = c.deliver(ctx, message, devices[i])
-				c.logFailure(ctx, outcomes[i])
-			}
-		})
+	vanguard := newVanguard()
+	workers.Go(func() {
+		defer vanguard.arrived()
+		work(vanguard.watch(ctx))
+	})
+	if len(devices) > 1 {
+		vanguard.wait(ctx)
+	}
+	for range min(c.maxInFlight, len(devices)) - 1 {
+		workers.Go(func() { work(ctx) })
 	}
 	workers.Wait()
 }

@@ -30,7 +30,9 @@ func TestText(t *testing.T) {
 		{"secret in capitals", "no device " + strings.ToUpper(token), "no device [redacted]", []string{token}},
 		{"piece of a secret", "no device " + token[5:17] + "…", "no device [redacted]…", []string{token}},
 		{"short secret", "user bob", "user [redacted]", []string{"bob"}},
-		{"eight characters in common at most", "no 8f3a1bc", "no 8f3a1bc", []string{token}},
+		{"somebody else's device token", "not " + strings.Repeat("0Af", 6) + ".", "not [redacted].", []string{token}},
+		{"less than a device token", "not 0123456789abcde", "not 0123456789abcde", nil},
+		{"seven characters in common", "no 8f3a1bc", "no 8f3a1bc", []string{token}},
 		{"secret across the cut", strings.Repeat("x", 505) + token, strings.Repeat("x", 505) + "[redact", []string{token}},
 	}
 	for _, tt := range tests {

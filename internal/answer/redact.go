@@ -8,8 +8,13 @@ const pieceSize = 8
 
 const placeholder = "[redacted]"
 
+// tokenSize is how long a run of hex digits is taken for a device token, the
+// shortest that a relay routes. A relay may quote another phone's.
+const tokenSize = 16
+
 // Redact replaces in text each piece of a secret of at least pieceSize bytes,
-// whatever its case, and each whole secret that is shorter.
+// whatever its case, each whole secret that is shorter, and each run of hex
+// digits that could be a device token.
 func Redact(text string, secrets ...string) string {
 	lowered := make([]string, 0, len(secrets))
 	for _, s := range secrets {
@@ -17,13 +22,10 @@ func Redact(text string, secrets ...string) string {
 			lowered = append(lowered, lower(s))
 		}
 	}
-	if len(lowered) == 0 {
-		return text
-	}
 	haystack := lower(text)
 	var out strings.Builder
 	for i := 0; i < len(text); {
-		if n := longestPiece(haystack[i:], lowered); n > 0 {
+		if n := max(longestPiece(haystack[i:], lowered), hexRun(haystack[i:])); n > 0 {
 			out.WriteString(placeholder)
 			i += n
 			continue
@@ -46,6 +48,16 @@ func longestPiece(text string, secrets []string) int {
 		}
 	}
 	return longest
+}
+
+// hexRun returns the length of the run of hex digits at the start of text, or 0
+// if it is too short for a device token.
+func hexRun(text string) int {
+	n := len(text) - len(strings.TrimLeft(text, "0123456789abcdef"))
+	if n < tokenSize {
+		return 0
+	}
+	return n
 }
 
 // lower lowers ASCII letters only, so that offsets stay those of s.

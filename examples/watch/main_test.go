@@ -1,0 +1,266 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sealpush/sealpush/payload"
+	"github.com/sealpush/sealpush/relayclient/pairing"
+	"github.com/sealpush/sealpush/relayclient/relaytest"
+)
+
+// The test binary plays all parts: started with asWatch in its environment it is
+// watch, and with the argument "job" it is the command that watch runs.
+const asWatch = "SEALPUSH_TEST_RUN_WATCH"
+
+func TestMain(m *testing.M) {
+	switch {
+	case len(os.Args) > 2 && os.Args[1] == "job":
+		os.Exit(job(os.Args[2]))
+	case os.Getenv(asWatch) != "":
+		main()
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+func job(what string) int {
+	switch what {
+	case "fail":
+		fmt.Println("working")
+		fmt.Fprintln(os.Stderr, "no space left")
+		return 3
+	case "fail-quietly":
+		fmt.Println("all there is to see")
+		return 1
+	case "succeed":
+		fmt.Println("done")
+	case "one-line":
+		os.Stdout.WriteString(strings.Repeat("x", 1<<20) + "the end")
+		return 1
+	case "echo":
+		io.Copy(os.Stdout, os.Stdin)
+	case "wait":
+		fmt.Println("waiting")
+		<-time.After(time.Minute) // a signal ends it long before
+	}
+	return 0
+}
+
+// fixture is a relay, a phone and the registry file that pairs them.
+type fixture struct {
+	relay   *relaytest.Relay
+	phone   *relaytest.Phone
+	devices string
+}
+
+func newFixture(t *testing.T) fixture {
+	relay := relaytest.NewRelay()
+	t.Cleanup(relay.Close)
+	f := fixture{relay, relaytest.NewPhone(), filepath.Join(t.TempDir(), "devices.json")}
+	store, err := pairing.OpenFile(f.devices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = pairing.NewRegistry(store).Pair(t.Context(), pairing.Request{
+		Name: "phone", Platform: "ios", PublicKey: f.phone.PublicKey(), PushToken: f.phone.PushToken(),
+	}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f fixture) watch(t *testing.T, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"-relay", f.relay.URL, "-devices", f.devices}, args...)...)
+	cmd.Env = append(os.Environ(), asWatch+"=1")
+	return cmd
+}
+
+// onlyAlert returns the one alert that reached the phone.
+func (f fixture) onlyAlert(t *testing.T) payload.Alert {
+	t.Helper()
+	received, err := f.phone.Received(f.relay)
+	if err != nil || len(received) != 1 {
+		t.Fatalf("the phone received %v, %v", received, err)
+	}
+	return received[0].Alert
+}
+
+func exitCode(t *testing.T, cmd *exec.Cmd) int {
+	t.Helper()
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+func TestPagesOnFailure(t *testing.T) {
+	f := newFixture(t)
+	cmd := f.watch(t, "-name", "backup", "--", os.Args[0], "job", "fail")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if code := exitCode(t, cmd); code != 3 {
+		t.Errorf("exit code %d", code)
+	}
+	if stdout.String() != "working\n" || stderr.String() != "no space left\n" {
+		t.Errorf("output %q, %q", stdout.String(), stderr.String())
+	}
+	alert := f.onlyAlert(t)
+	if alert.Kind != payload.KindFailure || alert.Name != "backup" || *alert.ExitCode != 3 || alert.FailReason != "exit code 3" {
+		t.Errorf("the phone reads %+v", alert)
+	}
+	if len(alert.LogTail) != 1 || alert.LogTail[0] != "no space left" {
+		t.Errorf("log tail %q, want standard error's", alert.LogTail)
+	}
+}
+
+func TestTailIsStandardOutputWhereThereIsNoError(t *testing.T) {
+	f := newFixture(t)
+	exitCode(t, f.watch(t, "--", os.Args[0], "job", "fail-quietly"))
+	if alert := f.onlyAlert(t); len(alert.LogTail) != 1 || alert.LogTail[0] != "all there is to see" {
+		t.Errorf("log tail %q", alert.LogTail)
+	}
+}
+
+func TestPagesOnSuccessOnlyWhenAsked(t *testing.T) {
+	f := newFixture(t)
+	if code := exitCode(t, f.watch(t, "--", os.Args[0], "job", "succeed")); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if n := f.relay.Stats().Requests; n != 0 {
+		t.Errorf("paged %d times", n)
+	}
+	if code := exitCode(t, f.watch(t, "-on-success", "--", os.Args[0], "job", "succeed")); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if alert := f.onlyAlert(t); alert.Kind != payload.KindSuccess || *alert.ExitCode != 0 || alert.LogTail[0] != "done" {
+		t.Errorf("the phone reads %+v", alert)
+	}
+}
+
+func TestOneLineWithoutEnd(t *testing.T) {
+	f := newFixture(t)
+	cmd := f.watch(t, "--", os.Args[0], "job", "one-line")
+	var stdout bytes.Buffer
+	cmd.Stdout = &stdout
+	if code := exitCode(t, cmd); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	if stdout.Len() != 1<<20+len("the end") {
+		t.Errorf("%d bytes of output", stdout.Len())
+	}
+	if alert := f.onlyAlert(t); len(alert.LogTail) != 1 || !strings.HasSuffix(alert.LogTail[0], "xxxthe end") {
+		t.Errorf("log tail %q", alert.LogTail)
+	}
+}
+
+func TestStandardInputReachesTheCommand(t *testing.T) {
+	f := newFixture(t)
+	cmd := f.watch(t, "--", os.Args[0], "job", "echo")
+	cmd.Stdin = strings.NewReader("\x00\xff raw bytes\r\n")
+	out, err := cmd.Output()
+	if err != nil || string(out) != "\x00\xff raw bytes\r\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+func TestCommandNotFound(t *testing.T) {
+	f := newFixture(t)
+	if code := exitCode(t, f.watch(t, "--", "no-such-command-anywhere")); code != 127 {
+		t.Errorf("exit code %d", code)
+	}
+	if alert := f.onlyAlert(t); alert.ExitCode != nil || !strings.Contains(alert.FailReason, "not found") {
+		t.Errorf("the phone reads %+v", alert)
+	}
+}
+
+func TestRelayDownChangesNothing(t *testing.T) {
+	f := newFixture(t)
+	f.relay.Close()
+	cmd := f.watch(t, "--", os.Args[0], "job", "fail")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if code := exitCode(t, cmd); code != 3 {
+		t.Errorf("exit code %d", code)
+	}
+	if !strings.Contains(stderr.String(), "alert not delivered") || strings.Contains(stderr.String(), f.phone.PushToken()) {
+		t.Errorf("standard error says %q", stderr.String())
+	}
+}
+
+func TestUnreadableRegistryChangesNothing(t *testing.T) {
+	f := newFixture(t)
+	if err := os.WriteFile(f.devices, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := f.watch(t, "--", os.Args[0], "job", "fail")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if code := exitCode(t, cmd); code != 3 {
+		t.Errorf("exit code %d", code)
+	}
+	if !strings.Contains(stderr.String(), "registry unavailable") || !strings.Contains(stderr.String(), "devices.json") {
+		t.Errorf("standard error says %q", stderr.String())
+	}
+}
+
+func TestUsage(t *testing.T) {
+	f := newFixture(t)
+	for name, args := range map[string][]string{
+		"no command":    {},
+		"unknown flag":  {"-frobnicate", "--", "true"},
+		"bad relay URL": {"-relay", "relay.example", "--", "true"},
+	} {
+		cmd := f.watch(t, args...)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		if code := exitCode(t, cmd); code != 2 || stderr.Len() == 0 {
+			t.Errorf("%s: exit code %d, says %q", name, code, stderr.String())
+		}
+	}
+}
+
+func TestTailIsBounded(t *testing.T) {
+	var kept tail
+	line := []byte(strings.Repeat("é", 1000) + "\n")
+	for range 10_000 {
+		kept.Write(line)
+	}
+	kept.Write([]byte("last"))
+	if size := cap(kept.previous) + cap(kept.current); size > 4*tailSize {
+		t.Errorf("holds %d bytes", size)
+	}
+	lines := kept.lines()
+	if len(lines) == 0 || lines[len(lines)-1] != "last" {
+		t.Fatalf("%d lines", len(lines))
+	}
+	for _, line := range lines {
+		if len(line) > lineSize+len("…") || strings.ContainsRune(line, '\ufffd') {
+			t.Errorf("line of %d bytes: %q", len(line), line)
+		}
+	}
+}
+
+// firstLine waits until a process has printed its first line.
+func firstLine(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,108 @@
+package relayclient_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/sealpush/sealpush/relayclient"
+	"github.com/sealpush/sealpush/relayclient/relaytest"
+)
+
+func TestRelayURLs(t *testing.T) {
+	for _, url := range []string{
+		"", "relay.example", "ftp://relay.example", "https://", "https:///path", "//relay.example/", "https://:443/",
+		"http://relay.example:port/", "mailto:a@b", "https://user:pa ss@relay.example/", "https://user:pass%zz@relay.example",
+		"https://user:hunter2/x@relay.example/",
+	} {
+		_, err := relayclient.New(url)
+		if err == nil {
+			t.Errorf("%q was accepted", url)
+			continue
+		}
+		for _, secret := range []string{"hunter2", "pass%", "pa ss"} {
+			if strings.Contains(err.Error(), secret) {
+				t.Errorf("%q: %v", url, err)
+			}
+		}
+	}
+	for _, url := range []string{"http://relay.example", "https://relay.example:8443/v1/push?x=1", " https://[::1]:8443/ \n"} {
+		if _, err := relayclient.New(url); err != nil {
+			t.Errorf("%q: %v", url, err)
+		}
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	for name, option := range map[string]relayclient.Option{
+		"no time":        relayclient.WithTimeout(0),
+		"none in flight": relayclient.WithMaxInFlight(0),
+		"101 in flight":  relayclient.WithMaxInFlight(101),
+		"nil client":     relayclient.WithHTTPClient(nil),
+	} {
+		if _, err := relayclient.New("https://relay.example", option); err == nil {
+			t.Errorf("%s was accepted", name)
+		}
+	}
+	if _, err := relayclient.New("https://relay.example", relayclient.WithLogger(nil)); err != nil {
+		t.Errorf("a nil logger is the default one: %v", err)
+	}
+}
+
+func TestCredentialsAreSentAndNeverShown(t *testing.T) {
+	relay := relaytest.NewRelay()
+	defer relay.Close()
+	url := strings.Replace(relay.URL, "http://", "http://parker:correct%20horse@", 1) + "/?key=topsecretquery"
+	client, log := newClientAt(t, url)
+	_, devices := phones(2)
+	push := relayclient.Push{Alert: failure(), Salt: salt}
+
+	wantAllDelivered(t, client.Send(t.Context(), push, devices), devices)
+	request := relay.Requests()[0]
+	user, password, ok := (&http.Request{Header: request.Header}).BasicAuth()
+	if !ok || user != "parker" || password != "correct horse" || request.Query != "key=topsecretquery" {
+		t.Errorf("the relay saw user %q, query %q", user, request.Query)
+	}
+
+	// A relay that quotes all it was sent, and one that is not there.
+	basic := base64.StdEncoding.EncodeToString([]byte("parker:correct horse"))
+	relay.Script(2, relaytest.Answer{Status: 400, Body: strings.Join([]string{
+		"you sent", url, basic, devices[0].PushToken, strings.ToUpper(devices[1].PushToken), devices[0].PushToken[10:30], "correct horse",
+	}, " ")})
+	outcomes := client.Send(t.Context(), push, devices)
+	relay.Close()
+	outcomes = append(outcomes, client.Send(t.Context(), push, devices)...)
+
+	var shown bytes.Buffer
+	for _, outcome := range outcomes {
+		if outcome.Err == nil {
+			t.Fatal("an error was expected")
+		}
+		fmt.Fprintf(&shown, "%v %+v %#v %s\n", outcome, outcome, outcome, outcome.Err)
+		if status := (*relayclient.StatusError)(nil); errors.As(outcome.Err, &status) {
+			fmt.Fprintf(&shown, "%#v\n", *status)
+		}
+		if err := json.NewEncoder(&shown).Encode(outcome); err != nil {
+			t.Error(err)
+		}
+	}
+	fmt.Fprintf(&shown, "%v %+v %#v %s\n", client, client, client, strings.Join(log.lines(), "\n"))
+	slog.New(slog.NewJSONHandler(&shown, nil)).Info("x", "client", client, "outcomes", outcomes)
+	for _, secret := range []string{
+		"parker", "correct", "horse", "topsecretquery", basic[:8], salt[:8],
+		devices[0].PushToken[:8], devices[1].PushToken[20:28], strings.ToUpper(devices[1].PushToken[:8]),
+	} {
+		if strings.Contains(shown.String(), secret) {
+			t.Errorf("%q is shown:\n%s", secret, shown.String())
+		}
+	}
+	if !strings.Contains(shown.String(), "you sent") || !strings.Contains(shown.String(), devices[0].ID) {
+		t.Errorf("the log should say what happened to which device:\n%s", shown.String())
+	}
+}
