@@ -38,8 +38,8 @@ func requireFit(t *testing.T, a payload.Alert, limit int) payload.Fitted {
 	if diff := cmp.Diff(referenceEncode(t, want), string(fitted.Plaintext)); diff != "" {
 		t.Fatalf("plaintext (-want +got):\n%s", diff)
 	}
-	if len(fitted.Plaintext) > limit || cap(fitted.Plaintext) > limit && cap(fitted.Plaintext) > 2*len(fitted.Plaintext) {
-		t.Fatalf("%d bytes in a buffer of %d, limit %d", len(fitted.Plaintext), cap(fitted.Plaintext), limit)
+	if size := len(fitted.Plaintext); size > limit || size != cap(fitted.Plaintext) {
+		t.Fatalf("%d bytes in a buffer of %d, limit %d", size, cap(fitted.Plaintext), limit)
 	}
 	if !utf8.Valid(fitted.Plaintext) {
 		t.Fatal("the plaintext is not valid UTF-8")
