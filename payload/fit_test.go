@@ -136,6 +136,18 @@ func TestFitDropsNoLineTooMany(t *testing.T) {
 	}
 }
 
+// TestFitLeavesShortTextsAlone has nothing to trim but the run id, and must say so.
+func TestFitLeavesShortTextsAlone(t *testing.T) {
+	alert := payload.NewEvent("node-a", "dag", payload.EventDAGFailure)
+	short := strings.Repeat("🚀", 64)
+	alert.Message, alert.FailReason, alert.Subject = short, short, short
+	alert.RunID = strings.Repeat("r", 2000)
+	fitted := requireFit(t, alert, maxPlaintext)
+	if diff := cmp.Diff(payload.Trimmed{Dropped: []string{"run_id"}}, fitted.Trimmed); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestFitSharesNoRoomWithItsArgument(t *testing.T) {
 	alert := payload.NewFailure("node-a", "job")
 	room := []string{"first", "second", "third"}
