@@ -81,20 +81,21 @@ type Alert struct {
 	LastSuccessAt    time.Time // sent to the microsecond
 }
 
-// NewSuccess returns the alert of a job run that ended well, built now.
+// NewSuccess returns the alert of a run of the job name that ended well, built now.
 func NewSuccess(host, name string) Alert {
 	a := newAlert(KindSuccess, host, name)
 	a.Success = true
 	return a
 }
 
-// NewFailure returns the alert of a job run that failed, built now.
+// NewFailure returns the alert of a run of the job name that failed, built now. Set ExitCode, FailReason and LogTail to
+// say why.
 func NewFailure(host, name string) Alert {
 	return newAlert(KindFailure, host, name)
 }
 
-// NewSLA returns the alert of a job that broke its service level, built now: check is what was breached, threshold what
-// was configured and observed what was measured.
+// NewSLA returns the alert of the job name that broke its service level, built now: check is what was breached, threshold
+// what was configured and observed what was measured. Set LastSuccessAt if there was one.
 func NewSLA(host, name, check string, threshold, observed time.Duration) Alert {
 	a := newAlert(KindSLA, host, name)
 	a.SLACheck = check
@@ -126,7 +127,7 @@ func newAlert(kind Kind, host, name string) Alert {
 }
 
 // Stale reports whether the alert is older than [FreshFor] at now. An app shows a stale alert as an outdated one or drops
-// it, never as a live page: a relay can deliver an old ciphertext again, and Time is the only thing it cannot change.
+// it, never as a live page: a relay can deliver an old ciphertext again, and the time inside it is all that tells.
 //
 // An alert exactly FreshFor old is fresh, and so is one from the future, however far: the protocol speaks of age alone,
 // and a daemon whose clock runs ahead must still be able to page. Compare Time yourself to bound that.

@@ -16,8 +16,8 @@ const idBytes = 16
 // without the salt nobody can guess names from it, so keep the salt from the relay and never let it be empty.
 //
 // The id covers those of Kind, Name, RunID, Event, DAG, RunKey, TaskKey and SLACheck that are set. Fitting can drop
-// RunID, so derive the id from [Fitted].Alert: two nodes then agree whatever they trimmed. Names that differ only in
-// bytes which are not UTF-8 keep different ids. The alert is not validated.
+// RunID, so derive the id from [Fitted].Alert, as every daemon does. Names that differ only in bytes which are not UTF-8
+// keep different ids. The alert is not validated.
 //
 // A test alert is sent under [NewCollapseID] instead.
 func (a Alert) CollapseID(salt string) string {

@@ -11,8 +11,8 @@
 //	}
 //	id := fitted.Alert.CollapseID(salt)
 //
-// fitted.Plaintext is what gets sealed, once for each paired phone, and id is the one thing about the alert that the relay
-// sees. Package relayclient does this and the rest of the way; use payload by itself for the alert you hand it, or to
+// fitted.Plaintext is what gets sealed, once for each paired phone. The relay sees id instead of the names behind it,
+// beside the priority and whether the alert is an event. Package relayclient does this and the rest of the way; use payload by itself for the alert you hand it, or to
 // speak the protocol over a transport of your own.
 //
 // # What is sent
@@ -37,7 +37,7 @@
 // # Errors
 //
 // Bad input is a [*FieldError] that names the member, and an alert that cannot be made to fit is a [*SizeError] with the
-// sizes in bytes. Neither quotes any text of the alert. Everything in this package is a plain function or value without
+// sizes in bytes. Neither quotes the alert, so both may be logged. Everything in this package is a plain function or value without
 // shared state: functions may be called from several goroutines at once.
 //
 // The contract is the push relay protocol, version 1, sections "Sealed plaintext", "Size fitting" and "Replay protection".

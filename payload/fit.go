@@ -12,7 +12,7 @@ const minText = 64
 
 // Fitted is an alert that fits, with its plaintext. It is a plain value like [Alert].
 type Fitted struct {
-	Alert     Alert   // what the plaintext says; take the collapse id from this one, since fitting can drop RunID
+	Alert     Alert   // as trimmed; take the collapse id from this one, since fitting can drop RunID
 	Plaintext []byte  // ready to be sealed
 	Trimmed   Trimmed // what had to go
 }
@@ -29,7 +29,8 @@ func (t Trimmed) IsZero() bool {
 	return t.LogLines == 0 && len(t.Shortened) == 0 && len(t.Dropped) == 0
 }
 
-// SizeError is [Fit]'s error for an alert that stays too large when everything that may be trimmed is gone.
+// SizeError is [Fit]'s error for an alert that stays too large when everything that may be trimmed is gone. It is a plain
+// value: reading it from several goroutines is safe.
 type SizeError struct {
 	Size  int // bytes that the alert needs after trimming
 	Limit int // bytes that were allowed
@@ -44,8 +45,8 @@ func (e *SizeError) Error() string {
 // be sealed, maxBytes is seal.MaxPlaintext. It shrinks in the protocol's order and stops as soon as the alert fits:
 //
 //  1. The oldest lines of LogTail are dropped, as few as need be.
-//  2. Message, then FailReason, then Subject is cut to half its length, again and again, never below 64 characters. A character is a
-//     Unicode code point and is never split.
+//  2. Message, then FailReason, then Subject is cut to half its length, again and again, never below 64 characters. A
+//     character is a Unicode code point and is never split.
 //  3. Schedule, StartedAt and RunID are dropped, one at a time, in that order.
 //
 // An alert that breaks the protocol is a [*FieldError], as of [Alert.Validate]. One that cannot be made to fit is a

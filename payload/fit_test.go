@@ -38,8 +38,8 @@ func requireFit(t *testing.T, a payload.Alert, limit int) payload.Fitted {
 	if diff := cmp.Diff(referenceEncode(t, want), string(fitted.Plaintext)); diff != "" {
 		t.Fatalf("plaintext (-want +got):\n%s", diff)
 	}
-	if len(fitted.Plaintext) > limit || cap(fitted.Plaintext) > limit && cap(fitted.Plaintext) > 2*len(fitted.Plaintext) {
-		t.Fatalf("%d bytes in a buffer of %d, limit %d", len(fitted.Plaintext), cap(fitted.Plaintext), limit)
+	if size := len(fitted.Plaintext); size > limit || size != cap(fitted.Plaintext) {
+		t.Fatalf("%d bytes in a buffer of %d, limit %d", size, cap(fitted.Plaintext), limit)
 	}
 	if !utf8.Valid(fitted.Plaintext) {
 		t.Fatal("the plaintext is not valid UTF-8")
@@ -133,6 +133,18 @@ func TestFitDropsNoLineTooMany(t *testing.T) {
 	}
 	if len(plaintext) <= maxPlaintext {
 		t.Errorf("with one line more it would take %d bytes", len(plaintext))
+	}
+}
+
+// TestFitLeavesShortTextsAlone has nothing to trim but the run id, and must say so.
+func TestFitLeavesShortTextsAlone(t *testing.T) {
+	alert := payload.NewEvent("node-a", "dag", payload.EventDAGFailure)
+	short := strings.Repeat("🚀", 64)
+	alert.Message, alert.FailReason, alert.Subject = short, short, short
+	alert.RunID = strings.Repeat("r", 2000)
+	fitted := requireFit(t, alert, maxPlaintext)
+	if diff := cmp.Diff(payload.Trimmed{Dropped: []string{"run_id"}}, fitted.Trimmed); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

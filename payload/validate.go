@@ -19,7 +19,10 @@ var (
 	errNotOfKinds = errors.New("must be success, failure, sla, event or test")
 )
 
-// FieldError says which member of an alert is wrong, and how. It quotes nothing of the alert's text.
+// FieldError says which member of an alert is wrong, and how. It quotes nothing of the alert, save the
+// one character at which a document stops being JSON.
+//
+// It is a plain value: reading it from several goroutines is safe.
 type FieldError struct {
 	Field string // the member's name in the plaintext, such as "run_id"; empty when the document as a whole is wrong
 	Err   error  // what is wrong with it
