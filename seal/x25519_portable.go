@@ -1,10 +1,10 @@
+//go:build !amd64 || purego
+
 package seal
 
 import (
 	"crypto/ecdh"
 	"crypto/rand"
-
-	"golang.org/x/crypto/salsa20/salsa"
 )
 
 // generate fills private with a fresh X25519 key and returns its public half.
@@ -34,19 +34,4 @@ func agree(shared, private, public *[KeySize]byte) bool {
 	}
 	copy(shared[:], secret)
 	return true
-}
-
-// isLowOrder reports whether agreeing with public gives all zeros. Any private
-// key shows it: a clamped scalar is a multiple of 8, the largest small order,
-// and never one of the large prime order.
-func isLowOrder(public *[KeySize]byte) bool {
-	var anyKey, shared [KeySize]byte
-	return !agree(&shared, &anyKey, public)
-}
-
-// deriveBoxKey is what crypto_box_beforenm does to the agreement.
-func deriveBoxKey(shared *[KeySize]byte) (key [KeySize]byte) {
-	var zeros [16]byte
-	salsa.HSalsa20(&key, &zeros, shared, &salsa.Sigma)
-	return key
 }

@@ -1,0 +1,23 @@
+//go:build !purego && !race
+
+package seal_test
+
+import (
+	"testing"
+
+	"github.com/sealpush/sealpush/seal"
+)
+
+// The result, and what lies between plaintext and base64.
+func TestSealAllocatesTwice(t *testing.T) {
+	to := seal.GenerateKey().Public()
+	plaintext := make([]byte, seal.MaxPlaintext)
+	allocs := testing.AllocsPerRun(50, func() {
+		if _, err := seal.Seal(to, plaintext); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if allocs > 2 {
+		t.Errorf("Seal allocates %v times", allocs)
+	}
+}
