@@ -141,7 +141,7 @@ func (s *FileStore) update(ctx context.Context, change func(*document) error) er
 	}
 	target, err := resolveLink(s.path)
 	if err != nil {
-		return fmt.Errorf("pairing: find the file to write: %w", err)
+		return fmt.Errorf("pairing: find the file to write for %s: %w", s.path, err)
 	}
 	unlock, err := lockFile(ctx, target+".lock")
 	if err != nil {
