@@ -130,6 +130,9 @@ var errChanged = errors.New("pairing: the registry file was changed by another p
 
 // update applies one change to the file, alone among all writers.
 func (s *FileStore) update(ctx context.Context, change func(*document) error) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("pairing: write %s: %w", s.path, err)
+	}
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
@@ -138,7 +141,7 @@ func (s *FileStore) update(ctx context.Context, change func(*document) error) er
 	}
 	target, err := resolveLink(s.path)
 	if err != nil {
-		return fmt.Errorf("pairing: find the file to write: %w", err)
+		return fmt.Errorf("pairing: find the file to write for %s: %w", s.path, err)
 	}
 	unlock, err := lockFile(ctx, target+".lock")
 	if err != nil {

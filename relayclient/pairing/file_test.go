@@ -1,8 +1,6 @@
 package pairing_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -337,49 +335,4 @@ func TestOpenFileRefusesAnEmptyPath(t *testing.T) {
 	if _, err := pairing.OpenFile(""); err == nil {
 		t.Error("opened")
 	}
-}
-
-// FuzzReadFile feeds the store any file. It refuses the file with a CorruptError and leaves it alone, or a rewrite keeps
-// every member of it.
-func FuzzReadFile(f *testing.F) {
-	f.Add(vector(f, "devices.json"))
-	f.Add([]byte(`{"version":2,"new":{"é":[1e3,"\ud83d\ude00"]},"devices":[{"publicKey":"x","a":1},2,null]}`))
-	added := newDevice("0123456789abcdef", "phone")
-	f.Fuzz(func(t *testing.T, data []byte) {
-		path := filepath.Join(t.TempDir(), "devices.json")
-		writeFile(t, path, string(data))
-		s := openFile(t, path)
-		_, _, err := s.Pair(t.Context(), added)
-		if err != nil {
-			if _, ok := errors.AsType[*pairing.CorruptError](err); !ok {
-				t.Fatalf("%v is not a CorruptError", err)
-			}
-			if readFile(t, path) != string(data) {
-				t.Fatal("a file that was refused was touched")
-			}
-			return
-		}
-		before, after := decodeFile(t, data), decodeFile(t, []byte(readFile(t, path)))
-		devices := after["devices"].([]any)
-		after["devices"] = devices[:len(devices)-1]
-		for _, member := range []string{"version", "collapseSalt"} {
-			if _, ok := before[member]; !ok {
-				delete(after, member)
-			}
-		}
-		if diff := cmp.Diff(before, after); diff != "" {
-			t.Fatalf("the rewrite lost or changed something (-before +after):\n%s", diff)
-		}
-	})
-}
-
-func decodeFile(t *testing.T, data []byte) map[string]any {
-	t.Helper()
-	var v map[string]any
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	if err := dec.Decode(&v); err != nil {
-		t.Fatalf("%v in %q", err, data)
-	}
-	return v
 }

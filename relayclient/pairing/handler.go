@@ -1,0 +1,162 @@
+package pairing
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"mime"
+	"net/http"
+)
+
+// Tester sends a test alert to one paired phone, for POST /push/devices/{id}/test. It returns the relay's HTTP status,
+// 0 when there was none, and what went wrong. The error's text reaches the caller over HTTP, save that of
+// [ErrUnavailable], so it must quote no secret. An id that is not paired is [ErrUnknownDevice].
+type Tester func(ctx context.Context, deviceID string) (status int, err error)
+
+// HandlerOption changes how [Handler] serves.
+type HandlerOption func(*handler)
+
+// WithCaller tells the handler who makes a request: caller returns the label of the token that the request was let in
+// with, which becomes CreatedBy of the phones it pairs. Without it CreatedBy is "", null in JSON.
+func WithCaller(caller func(*http.Request) string) HandlerOption {
+	return func(h *handler) { h.caller = caller }
+}
+
+// Handler serves the pairing API over a registry, for a daemon to mount at /push/devices and below:
+//
+//	GET    /push/devices            200 {"devices":[…]}, the first paired first
+//	POST   /push/devices            201 or 200 {"device":…,"created":bool}; 400 {"error":"name must …"} names the member
+//	DELETE /push/devices/{id}       200 {"revoked":id}
+//	POST   /push/devices/{id}/test  200 or 502 {"device":id,"status":…,"error":…}; 501 when test is nil
+//
+// Other answers are {"error":text}: 404 for an unknown id, 405, 413 for a body over [MaxRequest] bytes, 415 for a body
+// that is not declared application/json, 503 when the store fails, whose details are in the log only. Push tokens are
+// cut to their last six characters, public keys are whole and come with their fingerprints.
+//
+// It does not authenticate anybody and sends no CORS headers: who can reach it decides who is paged. Put a check in
+// front, as the example does, and give the server timeouts.
+func Handler(reg *Registry, test Tester, opts ...HandlerOption) http.Handler {
+	h := &handler{reg: reg, test: test, caller: func(*http.Request) string { return "" }}
+	for _, opt := range opts {
+		opt(h)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /push/devices", h.list)
+	mux.HandleFunc("POST /push/devices", h.pair)
+	mux.HandleFunc("/push/devices", methodNotAllowed("GET, HEAD, POST"))
+	mux.HandleFunc("DELETE /push/devices/{id}", h.revoke)
+	mux.HandleFunc("/push/devices/{id}", methodNotAllowed("DELETE"))
+	mux.HandleFunc("POST /push/devices/{id}/test", h.testDevice)
+	mux.HandleFunc("/push/devices/{id}/test", methodNotAllowed("POST"))
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { writeError(w, http.StatusNotFound, "not found") })
+	return mux
+}
+
+type handler struct {
+	reg    *Registry
+	test   Tester
+	caller func(*http.Request) string
+}
+
+func (h *handler) list(w http.ResponseWriter, r *http.Request) {
+	devices, err := h.reg.Devices(r.Context())
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	if devices == nil {
+		devices = []Device{}
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"devices": devices})
+}
+
+func (h *handler) pair(w http.ResponseWriter, r *http.Request) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		writeError(w, http.StatusUnsupportedMediaType, "the body must be application/json")
+		return
+	}
+	req, err := ParseRequest(http.MaxBytesReader(w, r.Body, MaxRequest))
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	device, created, err := h.reg.Pair(r.Context(), req, h.caller(r))
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+	}
+	writeJSON(w, status, map[string]any{"device": device, "created": created})
+}
+
+func (h *handler) revoke(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	if err := h.reg.Revoke(r.Context(), id); err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"revoked": id})
+}
+
+func (h *handler) testDevice(w http.ResponseWriter, r *http.Request) {
+	if h.test == nil {
+		writeError(w, http.StatusNotImplemented, "this daemon sends no test alerts")
+		return
+	}
+	id := r.PathValue("id")
+	relayStatus, err := h.test(r.Context(), id)
+	if errors.Is(err, ErrUnknownDevice) || errors.Is(err, ErrUnavailable) {
+		h.fail(w, r, err)
+		return
+	}
+	answer := map[string]any{"device": id, "status": nil, "error": nil}
+	status := http.StatusOK
+	if relayStatus != 0 {
+		answer["status"] = relayStatus
+	}
+	if err != nil {
+		answer["error"] = err.Error()
+		status = http.StatusBadGateway
+	}
+	writeJSON(w, status, answer)
+}
+
+// fail answers with what the caller may know of an error.
+func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		writeError(w, http.StatusRequestEntityTooLarge, "body is too large")
+		return
+	}
+	if field, ok := errors.AsType[*FieldError](err); ok {
+		writeError(w, http.StatusBadRequest, field.Field+" "+field.Reason)
+		return
+	}
+	if errors.Is(err, ErrUnknownDevice) {
+		writeError(w, http.StatusNotFound, "no device with this id is paired")
+		return
+	}
+	h.reg.log().ErrorContext(r.Context(), "pairing request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	writeError(w, http.StatusServiceUnavailable, "registry unavailable")
+}
+
+// methodNotAllowed serves a path's other methods: ServeMux would answer by itself, but not in JSON.
+func methodNotAllowed(allow string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Allow", allow)
+		writeError(w, http.StatusMethodNotAllowed, "method not allowed")
+	}
+}
+
+func writeError(w http.ResponseWriter, status int, text string) {
+	writeJSON(w, status, map[string]any{"error": text})
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(v) // it fails only when the client is gone
+}

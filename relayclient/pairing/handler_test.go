@@ -1,0 +1,249 @@
+package pairing_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sealpush/sealpush/relayclient/pairing"
+)
+
+// api is a daemon's pairing API over a real socket.
+type api struct {
+	url   string
+	store *memoryStore
+	log   *logBuffer
+}
+
+func newAPI(t *testing.T, test pairing.Tester) api {
+	t.Helper()
+	store := &memoryStore{}
+	reg, log := newRegistry(store)
+	caller := func(r *http.Request) string { return r.Header.Get("X-Label") }
+	server := httptest.NewServer(pairing.Handler(reg, test, pairing.WithCaller(caller)))
+	t.Cleanup(server.Close)
+	return api{server.URL, store, log}
+}
+
+// do makes one request, which says it is JSON when it has a body, and returns the status and the decoded answer.
+func (a api) do(t *testing.T, method, path, body string, header ...string) (int, map[string]any, http.Header) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, a.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json; charset=utf-8")
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range []string{"Access-Control-Allow-Origin", "Access-Control-Allow-Methods"} {
+		if resp.Header.Get(h) != "" {
+			t.Errorf("%s %s: header %s is set", method, path, h)
+		}
+	}
+	if got := resp.Header.Get("Content-Type"); got != "application/json" {
+		t.Errorf("%s %s: Content-Type %q", method, path, got)
+	}
+	var answer map[string]any
+	if err := json.Unmarshal(data, &answer); err != nil && method != "HEAD" {
+		t.Fatalf("%s %s: %v in %q", method, path, err, data)
+	}
+	return resp.StatusCode, answer, resp.Header
+}
+
+const token = "9e30691c238642ea126a1e48cc11d357"
+
+func TestHandlerPairsListsAndRevokes(t *testing.T) {
+	a := newAPI(t, nil)
+	status, answer, _ := a.do(t, "GET", "/push/devices", "")
+	if diff := cmp.Diff(map[string]any{"devices": []any{}}, answer); status != 200 || diff != "" {
+		t.Errorf("empty list: %d, -want +got:\n%s", status, diff)
+	}
+
+	status, answer, _ = a.do(t, "POST", "/push/devices", body("phone", "ios", key, token), "X-Label", "parker")
+	device, _ := answer["device"].(map[string]any)
+	id, _ := device["id"].(string)
+	createdAt, _ := device["createdAt"].(string)
+	want := map[string]any{"created": true, "device": map[string]any{
+		"id": id, "name": "phone", "platform": "ios", "publicKey": key, "fingerprint": mustKey(t, key).Fingerprint(),
+		"pushToken": "…11d357", "createdAt": createdAt, "createdBy": "parker",
+	}}
+	if diff := cmp.Diff(want, answer); status != 201 || diff != "" {
+		t.Errorf("pair: %d, -want +got:\n%s", status, diff)
+	}
+	if !strings.HasSuffix(createdAt, "+00:00") || len(createdAt) != len("2026-07-23T14:00:00+00:00") {
+		t.Errorf("createdAt %q", createdAt)
+	}
+
+	status, answer, _ = a.do(t, "POST", "/push/devices", body("renamed", "ios", key, token))
+	if got := answer["device"].(map[string]any); status != 200 || answer["created"] != false || got["id"] != id ||
+		got["name"] != "renamed" || got["createdBy"] != "parker" {
+		t.Errorf("pair again: %d %v", status, answer)
+	}
+	status, answer, _ = a.do(t, "GET", "/push/devices", "")
+	if list := answer["devices"].([]any); status != 200 || len(list) != 1 || list[0].(map[string]any)["pushToken"] != "…11d357" {
+		t.Errorf("list: %d %v", status, answer)
+	}
+	status, answer, _ = a.do(t, "DELETE", "/push/devices/"+id, "")
+	if diff := cmp.Diff(map[string]any{"revoked": id}, answer); status != 200 || diff != "" {
+		t.Errorf("revoke: %d, -want +got:\n%s", status, diff)
+	}
+	if status, _, _ = a.do(t, "DELETE", "/push/devices/"+id, ""); status != 404 {
+		t.Errorf("revoke twice: %d", status)
+	}
+	if logged := a.log.take(); strings.Contains(logged, token) {
+		t.Errorf("the log holds the push token:\n%s", logged)
+	}
+}
+
+func TestHandlerListsByCreation(t *testing.T) {
+	a := newAPI(t, nil)
+	for i, name := range []string{"third", "first", "second"} {
+		d := newDevice(fmt.Sprint(i), name)
+		d.CreatedAt = d.CreatedAt.AddDate((i+2)%3, 0, 0)
+		pair(t, a.store, d)
+	}
+	_, answer, _ := a.do(t, "GET", "/push/devices", "")
+	var got []string
+	for _, d := range answer["devices"].([]any) {
+		got = append(got, d.(map[string]any)["name"].(string))
+	}
+	if strings.Join(got, " ") != "first second third" {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestHandlerPairingVectors(t *testing.T) {
+	a := newAPI(t, nil)
+	for _, c := range requestCases(t) {
+		t.Run(c.Comment, func(t *testing.T) {
+			status, answer, _ := a.do(t, "POST", "/push/devices", string(c.Body))
+			if c.Error == "" {
+				if status != 200 && status != 201 {
+					t.Errorf("got %d %v", status, answer)
+				}
+				return
+			}
+			text, _ := answer["error"].(string)
+			if word, _, _ := strings.Cut(text, " "); status != 400 || word != c.Error {
+				t.Errorf("got %d %q, want 400 and a text that begins with %q", status, text, c.Error)
+			}
+		})
+	}
+}
+
+func TestHandlerRefuses(t *testing.T) {
+	store := &memoryStore{}
+	reg, _ := newRegistry(store)
+	handler := pairing.Handler(reg, func(context.Context, string) (int, error) { return 0, pairing.ErrUnknownDevice })
+	good := body("phone", "ios", key, token)
+	for _, c := range []struct {
+		name, method, path, body, contentType string
+		status                                int
+		allow                                 string
+	}{
+		{"a form", "POST", "/push/devices", good, "application/x-www-form-urlencoded", 415, ""},
+		{"text", "POST", "/push/devices", good, "text/plain", 415, ""},
+		{"no content type", "POST", "/push/devices", good, "", 415, ""},
+		{"a body of 10 MB", "POST", "/push/devices", strings.Repeat(" ", 10<<20), "application/json", 413, ""},
+		{"half a body", "POST", "/push/devices", good[:20], "application/json", 400, ""},
+		{"PUT", "PUT", "/push/devices", good, "application/json", 405, "GET, HEAD, POST"},
+		{"OPTIONS", "OPTIONS", "/push/devices", "", "", 405, "GET, HEAD, POST"},
+		{"GET of one device", "GET", "/push/devices/1", "", "", 405, "DELETE"},
+		{"GET of a test", "GET", "/push/devices/1/test", "", "", 405, "POST"},
+		{"unknown id", "DELETE", "/push/devices/0123456789abcdef", "", "", 404, ""},
+		{"test of an unknown id", "POST", "/push/devices/0123456789abcdef/test", "", "", 404, ""},
+		{"unknown path", "GET", "/push/phones", "", "", 404, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			// A recorder: a real client may see the connection close while it still sends 10 MB.
+			req := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))
+			req.Header.Set("Content-Type", c.contentType)
+			rec := httptest.NewRecorder()
+			handler.ServeHTTP(rec, req)
+			var answer struct{ Error string }
+			if err := json.Unmarshal(rec.Body.Bytes(), &answer); err != nil || answer.Error == "" {
+				t.Errorf("got %q, want an error as JSON", rec.Body)
+			}
+			if rec.Code != c.status || rec.Header().Get("Allow") != c.allow {
+				t.Errorf("got %d, Allow %q", rec.Code, rec.Header().Get("Allow"))
+			}
+		})
+	}
+	if len(store.snapshot.Devices) != 0 {
+		t.Error("one of them paired a device")
+	}
+}
+
+func TestHandlerTests(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		status int
+		err    error
+		want   int
+		answer map[string]any
+	}{
+		{"accepted", 202, nil, 200, map[string]any{"device": "1", "status": 202.0, "error": nil}},
+		{"refused by the relay", 429, errors.New("rate limited"), 502,
+			map[string]any{"device": "1", "status": 429.0, "error": "rate limited"}},
+		{"never sent", 0, errors.New("sealing failed"), 502,
+			map[string]any{"device": "1", "status": nil, "error": "sealing failed"}},
+		{"store down", 0, fmt.Errorf("%w: dial 10.0.0.7", pairing.ErrUnavailable), 503,
+			map[string]any{"error": "registry unavailable"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newAPI(t, func(_ context.Context, id string) (int, error) {
+				if id != "1" {
+					t.Errorf("asked to test %q", id)
+				}
+				return c.status, c.err
+			})
+			status, answer, _ := a.do(t, "POST", "/push/devices/1/test", "")
+			if diff := cmp.Diff(c.answer, answer); status != c.want || diff != "" {
+				t.Errorf("got %d, want %d; -want +got:\n%s", status, c.want, diff)
+			}
+		})
+	}
+	t.Run("no tester", func(t *testing.T) {
+		if status, _, _ := newAPI(t, nil).do(t, "POST", "/push/devices/1/test", ""); status != 501 {
+			t.Errorf("got %d", status)
+		}
+	})
+}
+
+func TestHandlerKeepsTheStoresTroubleInTheLog(t *testing.T) {
+	a := newAPI(t, nil)
+	a.store.set(func() { a.store.err = errors.New("dial tcp 10.0.0.7:5432: connection refused") })
+	for _, c := range []struct{ method, path, body string }{
+		{"GET", "/push/devices", ""},
+		{"POST", "/push/devices", body("phone", "ios", key, token)},
+		{"DELETE", "/push/devices/0123456789abcdef", ""},
+	} {
+		status, answer, _ := a.do(t, c.method, c.path, c.body)
+		if diff := cmp.Diff(map[string]any{"error": "registry unavailable"}, answer); status != 503 || diff != "" {
+			t.Errorf("%s: %d, -want +got:\n%s", c.method, status, diff)
+		}
+		if logged := a.log.take(); !strings.Contains(logged, "10.0.0.7") || strings.Contains(logged, token) {
+			t.Errorf("%s: logged %q", c.method, logged)
+		}
+	}
+}

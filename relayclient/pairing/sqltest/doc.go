@@ -1,0 +1,7 @@
+// Package sqltest runs the store suite against real databases. It is a module of its own so that their drivers are
+// nobody's dependency: go get of the SDK brings none of them.
+//
+// The tests want a PostgreSQL server whose connection string is in SEALPUSH_TEST_POSTGRES; .ci/postgres starts one:
+//
+//	.ci/postgres sh -c 'cd pairing/sqltest && go test -race ./...'
+package sqltest

@@ -1,0 +1,198 @@
+package sqltest_test
+
+import (
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite"
+
+	"github.com/sealpush/sealpush/relayclient/pairing"
+	"github.com/sealpush/sealpush/relayclient/pairing/storetest"
+	"github.com/sealpush/sealpush/seal"
+)
+
+// database is one of the databases under test.
+type database struct {
+	driver  string
+	dialect pairing.Dialect
+	newDSN  func(*testing.T) string // of an empty database
+}
+
+var databases = map[string]database{
+	"SQLite":     {"sqlite", pairing.SQLite, newSQLiteFile},
+	"PostgreSQL": {"pgx", pairing.PostgreSQL, newPostgresSchema},
+}
+
+func newSQLiteFile(t *testing.T) string {
+	return "file:" + filepath.ToSlash(filepath.Join(t.TempDir(), "registry.db"))
+}
+
+// newPostgresSchema makes a schema of its own for one test, so that its tables meet nobody else's.
+func newPostgresSchema(t *testing.T) string {
+	t.Helper()
+	dsn := os.Getenv("SEALPUSH_TEST_POSTGRES")
+	if dsn == "" {
+		t.Fatal("SEALPUSH_TEST_POSTGRES is not set: run the tests under .ci/postgres")
+	}
+	schema := "test_" + strings.ToLower(rand.Text())
+	admin := open(t, "pgx", dsn)
+	exec(t, admin, `CREATE SCHEMA `+schema)
+	t.Cleanup(func() {
+		if _, err := admin.Exec(`DROP SCHEMA ` + schema + ` CASCADE`); err != nil {
+			t.Error(err)
+		}
+	})
+	return withParameter(t, dsn, "search_path", schema)
+}
+
+// withParameter adds a run-time parameter to a postgres:// URL.
+func withParameter(t *testing.T, dsn, name, value string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal("SEALPUSH_TEST_POSTGRES is not a postgres:// URL")
+	}
+	query := u.Query()
+	query.Set(name, value)
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
+func open(t *testing.T, driver, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(4) // a dozen stores at once must not use up the server's connections
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+func exec(t *testing.T, db *sql.DB, statement string, args ...any) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), statement, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newStore(t *testing.T, db *sql.DB, dialect pairing.Dialect) *pairing.SQLStore {
+	t.Helper()
+	s, err := pairing.NewSQL(db, dialect)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestSQLite(t *testing.T)     { runSuite(t, databases["SQLite"]) }
+func TestPostgreSQL(t *testing.T) { runSuite(t, databases["PostgreSQL"]) }
+
+func runSuite(t *testing.T, d database) {
+	storetest.Run(t, storetest.Backend{
+		New: d.newDSN,
+		Open: func(t *testing.T, place string) pairing.Store {
+			return newStore(t, open(t, d.driver, place), d.dialect)
+		},
+	})
+}
+
+func forEachDatabase(t *testing.T, run func(t *testing.T, db *sql.DB, d database)) {
+	for name, d := range databases {
+		t.Run(name, func(t *testing.T) { run(t, open(t, d.driver, d.newDSN(t)), d) })
+	}
+}
+
+// One row that cannot be used, by somebody else's hand, costs nobody else a page.
+func TestOneBadRowIsSkipped(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, db *sql.DB, d database) {
+		s := newStore(t, db, d.dialect)
+		good := pairing.Device{ID: "02177c7da112d2b0", Name: "phone", Platform: "ios", PushToken: "a token",
+			PublicKey: seal.GenerateKey().Public(), CreatedAt: time.Now()}
+		if _, _, err := s.Pair(t.Context(), good); err != nil {
+			t.Fatal(err)
+		}
+		exec(t, db, `INSERT INTO sealpush_devices (id, public_key, name, platform, push_token, created_at)
+			VALUES ('low-order', 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=', 'n', 'p', 'secret token', 'no date')`)
+		snap, err := s.Load(t.Context())
+		if err != nil || len(snap.Devices) != 1 || len(snap.Skipped) != 1 {
+			t.Fatalf("got %v, skipped %v, error %v", snap.Devices, snap.Skipped, err)
+		}
+		if text := snap.Skipped[0].Error(); !strings.Contains(text, "low-order") || strings.Contains(text, "secret") {
+			t.Errorf("skipped with %q", text)
+		}
+		if !errors.Is(snap.Skipped[0], seal.ErrInvalidKey) {
+			t.Errorf("%v is not seal.ErrInvalidKey", snap.Skipped[0])
+		}
+		if err := s.Revoke(t.Context(), "low-order"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A user who may only read and write rows is enough once the tables are there.
+func TestTablesMadeBeforehand(t *testing.T) {
+	dsn := newPostgresSchema(t)
+	admin := open(t, "pgx", dsn)
+	role := "writer_" + strings.ToLower(rand.Text())
+	exec(t, admin, `CREATE ROLE `+role)
+	t.Cleanup(func() {
+		if _, err := admin.Exec(`DROP OWNED BY ` + role + `; DROP ROLE ` + role); err != nil {
+			t.Error(err)
+		}
+	})
+	var schema string
+	if err := admin.QueryRowContext(t.Context(), `SELECT current_schema()`).Scan(&schema); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, admin, `GRANT USAGE ON SCHEMA `+schema+` TO `+role)
+	writer := open(t, "pgx", withParameter(t, dsn, "role", role))
+	if _, err := newStore(t, writer, pairing.PostgreSQL).Load(t.Context()); err == nil {
+		t.Fatal("the user made tables without the right to: the test tests nothing")
+	}
+
+	if _, err := newStore(t, admin, pairing.PostgreSQL).Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, admin, `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA `+schema+` TO `+role)
+	s := newStore(t, writer, pairing.PostgreSQL)
+	salt, err := s.EnsureSalt(t.Context(), "salt")
+	if err != nil || salt != "salt" {
+		t.Errorf("got %q, %v", salt, err)
+	}
+}
+
+// A database that is not there costs an alert one bounded wait and is no empty registry.
+func TestServerThatIsNotThere(t *testing.T) {
+	db := open(t, "pgx", "postgres://user:the-password@127.0.0.1:1/postgres?sslmode=disable")
+	reg := pairing.NewRegistry(newStore(t, db, pairing.PostgreSQL))
+	got := reg.Recipients(t.Context())
+	if !errors.Is(got.Err, pairing.ErrUnavailable) || got.Salt == "" {
+		t.Errorf("got %+v", got)
+	}
+	if got.Err != nil && strings.Contains(got.Err.Error(), "the-password") {
+		t.Errorf("the error quotes the password: %v", got.Err)
+	}
+}
+
+func TestNewSQLRefuses(t *testing.T) {
+	db := open(t, "sqlite", newSQLiteFile(t))
+	if _, err := pairing.NewSQL(nil, pairing.SQLite); err == nil {
+		t.Error("no database was accepted")
+	}
+	if _, err := pairing.NewSQL(db, "oracle"); err == nil {
+		t.Error("an unknown dialect was accepted")
+	}
+}
