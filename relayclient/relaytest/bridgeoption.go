@@ -36,8 +36,9 @@ func WithTokenLifetime(d time.Duration) BridgeOption {
 }
 
 // WithHashRounds sets the PBKDF2 rounds that client secrets are hashed with:
-// 100 000 unless it is set, as deployed, which take some 20 ms a token. Tests
-// that fetch many tokens may want fewer. It panics on less than one.
+// 100 000 unless it is set, as deployed. They take some 30 ms for each client and
+// each token, and five times as long under the race detector, so that tests may
+// want fewer. It panics on less than one.
 func WithHashRounds(n int) BridgeOption {
 	if n < 1 {
 		panic("relaytest: WithHashRounds: at least one round is needed")

@@ -23,7 +23,7 @@ type tokenService struct {
 	issuer, audience string
 	lifetime         time.Duration
 	clients          *tokenClients
-	adminSecret      string
+	adminSecret      func() string // creates the admin when somebody first asks
 
 	mu      sync.Mutex
 	current *signingKey // nil until it is needed: making one takes a while
@@ -31,7 +31,7 @@ type tokenService struct {
 
 func newTokenService(config bridgeConfig) *tokenService {
 	s := &tokenService{lifetime: config.tokenLifetime, clients: newTokenClients(config.hashRounds)}
-	s.adminSecret = s.addClient(adminClientID, scopeAdmin)
+	s.adminSecret = sync.OnceValue(func() string { return s.addClient(adminClientID, scopeAdmin) })
 	return s
 }
 
