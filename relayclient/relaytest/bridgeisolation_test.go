@@ -1,6 +1,7 @@
 package relaytest_test
 
 import (
+	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/base64"
@@ -10,6 +11,7 @@ import (
 	"io"
 	"math/big"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,10 +20,26 @@ import (
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
 
-// quick is a service in memory whose secrets are hashed in no time.
+// Keys take a while to make, so the tests share them.
+var (
+	serviceKey   = sync.OnceValue(makeKey)
+	strangersKey = sync.OnceValue(makeKey)
+)
+
+func makeKey() *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return key
+}
+
+// quick is a service in memory that needs no time for its secrets and its key.
 func quick(t *testing.T, opts ...relaytest.BridgeOption) *relaytest.BridgeService {
 	t.Helper()
-	s := relaytest.NewBridgeService(append(opts, relaytest.InMemory(), relaytest.WithHashRounds(1))...)
+	s := relaytest.NewBridgeService(append([]relaytest.BridgeOption{
+		relaytest.InMemory(), relaytest.WithHashRounds(1), relaytest.WithSigningKey(serviceKey()),
+	}, opts...)...)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -104,7 +122,7 @@ func register(t *testing.T, s *relaytest.BridgeService, bearer, device string) {
 }
 
 func TestOnlyItsOwnTokenSpeaksForAClient(t *testing.T) {
-	s, stranger := quick(t), quick(t)
+	s, stranger := quick(t), quick(t, relaytest.WithSigningKey(strangersKey()))
 	beforeRotation := fetchToken(t, s, "alice", s.AddClient("alice"))
 	register(t, s, beforeRotation, "alice-phone")
 	s.RotateKey()
@@ -194,7 +212,7 @@ func forgeWithStranger(t *testing.T, kid string, claims map[string]any) string {
 	t.Helper()
 	token := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims(claims))
 	token.Header["kid"] = kid
-	signed, err := token.SignedString(strangersKey(t))
+	signed, err := token.SignedString(strangersKey())
 	if err != nil {
 		t.Fatal(err)
 	}

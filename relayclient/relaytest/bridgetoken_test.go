@@ -1,10 +1,10 @@
 package relaytest_test
 
 import (
-	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/hex"
+	"math/big"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,15 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
-
-func strangersKey(t *testing.T) *rsa.PrivateKey {
-	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
 
 func TestIssuedToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -175,7 +166,10 @@ func TestBridgeOptionsRefuse(t *testing.T) {
 	for name, option := range map[string]func(){
 		"a lifetime below a second": func() { relaytest.WithTokenLifetime(time.Second - 1) },
 		"no rounds":                 func() { relaytest.WithHashRounds(0) },
-		"relative URLs":             func() { relaytest.NewUnstartedBridgeService("/token", "/push", relaytest.WithHashRounds(1)) },
+		"a small key": func() {
+			relaytest.WithSigningKey(&rsa.PrivateKey{PublicKey: rsa.PublicKey{N: big.NewInt(15), E: 3}})
+		},
+		"relative URLs": func() { relaytest.NewUnstartedBridgeService("/token", "/push", relaytest.WithHashRounds(1)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

@@ -32,6 +32,9 @@ type tokenService struct {
 func newTokenService(config bridgeConfig) *tokenService {
 	s := &tokenService{lifetime: config.tokenLifetime, clients: newTokenClients(config.hashRounds)}
 	s.adminSecret = sync.OnceValue(func() string { return s.addClient(adminClientID, scopeAdmin) })
+	if config.signingKey != nil {
+		s.current = newSigningKey(config.signingKey)
+	}
 	return s
 }
 
@@ -45,13 +48,13 @@ func (s *tokenService) key() *signingKey {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.current == nil {
-		s.current = newSigningKey()
+		s.current = makeSigningKey()
 	}
 	return s.current
 }
 
 func (s *tokenService) rotate() {
-	key := newSigningKey()
+	key := makeSigningKey()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.current = key
