@@ -203,7 +203,7 @@ func TestVerifyAtTheBoundary(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	config := func(change func(*verify.Config)) verify.Config {
-		c := verify.Config{JWKSURL: "https://user:s3cret@token.example/jwks", Issuer: issuer, Audience: audience, Scope: "push:write"}
+		c := verify.Config{JWKSURL: issuer + "/jwks", Issuer: issuer, Audience: audience, Scope: "push:write"}
 		change(&c)
 		return c
 	}
@@ -222,6 +222,7 @@ func TestNewRefuses(t *testing.T) {
 		{"relative URL", config(func(c *verify.Config) { c.JWKSURL = "/jwks?s3cret" }), nil, "Config.JWKSURL"},
 		{"no host", config(func(c *verify.Config) { c.JWKSURL = "https:///jwks?s3cret" }), nil, "Config.JWKSURL"},
 		{"other scheme", config(func(c *verify.Config) { c.JWKSURL = "ftp://s3cret@token.example" }), nil, "Config.JWKSURL"},
+		{"credentials", config(func(c *verify.Config) { c.JWKSURL = "https://user:s3cret@token.example/jwks" }), nil, "Config.JWKSURL"},
 		{"malformed URL", config(func(c *verify.Config) { c.JWKSURL = "https://s3cret%zz" }), nil, "Config.JWKSURL"},
 		{"nil client", config(same), verify.WithHTTPClient(nil), "WithHTTPClient"},
 		{"negative leeway", config(same), verify.WithLeeway(-1), "WithLeeway"},

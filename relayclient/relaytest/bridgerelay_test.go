@@ -1,7 +1,10 @@
 package relaytest_test
 
 import (
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -179,6 +182,24 @@ func TestBridgeScript(t *testing.T) {
 			t.Errorf("%d requests counted, want 11", got)
 		}
 	})
+}
+
+func TestBridgeDevicePrintsWithoutItsToken(t *testing.T) {
+	device := relaytest.BridgeDevice{Token: "s3cret", Platform: "ios", BundleID: "com.aptove.ios"}
+	var logged strings.Builder
+	slog.New(slog.NewJSONHandler(&logged, nil)).Info("device", "device", device)
+	encoded, err := json.Marshal(device)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, printed := range []string{
+		device.String(), fmt.Sprintf("%v %+v %#v %s %x", device, device, device, device, device),
+		fmt.Sprintf("%v %+v %#v", []any{device}, &device, map[string]any{"d": device}), logged.String(), string(encoded),
+	} {
+		if strings.Contains(printed, "s3cret") || strings.Contains(printed, hex.EncodeToString([]byte("s3cret"))) {
+			t.Errorf("the token is in %s", printed)
+		}
+	}
 }
 
 // A bubble does not end while a goroutine of the service is left.
