@@ -120,7 +120,7 @@ func (s *keySet) fetch(ctx context.Context) (map[string]*rsa.PublicKey, error) {
 	resp, err := s.client.Do(req)
 	if err != nil {
 		if e, ok := errors.AsType[*url.Error](err); ok {
-			err = e.Err // without the URL, which may carry credentials
+			err = e.Err // the URL is in the relay's configuration, and none of its callers' business
 		}
 		return nil, err
 	}

@@ -98,10 +98,13 @@ func (c Config) validate() error {
 	if strings.ContainsAny(c.Scope, " \t\r\n") {
 		return errors.New("verify: Config.Scope names more than one scope: give the one that every request needs")
 	}
-	// The URL is not quoted: it may carry credentials.
+	// The URL is not quoted, in case it carries credentials.
 	u, err := url.Parse(c.JWKSURL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return errors.New("verify: Config.JWKSURL is not an absolute http or https URL")
+	case u.User != nil:
+		return errors.New("verify: Config.JWKSURL carries credentials: key sets are public")
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package relaytest
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -100,19 +99,18 @@ func (e *bridgeEndpoints) handler(route bridgeRoute) http.Handler {
 		e.add(route.endpoint)
 		// Read before anything else: a server notices that its client has gone
 		// only once the body is read.
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBridgeBody))
+		body, err := io.ReadAll(io.LimitReader(r.Body, maxBridgeBody+1))
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		if e.script.play(e.closing, string(route.endpoint), w, r) {
 			return
 		}
-		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-			writeBridgeError(w, http.StatusRequestEntityTooLarge, "body too large")
-			return
-		}
-		if err != nil {
+		switch {
+		case err != nil:
 			writeBridgeError(w, http.StatusBadRequest, "body not readable")
-			return
+		case len(body) > maxBridgeBody:
+			writeBridgeError(w, http.StatusRequestEntityTooLarge, "body too large")
+		default:
+			route.serve(w, r)
 		}
-		route.serve(w, r)
 	})
 }

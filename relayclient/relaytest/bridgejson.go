@@ -2,6 +2,7 @@ package relaytest
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 )
 
@@ -34,7 +35,8 @@ func writeBridgeJSON(w http.ResponseWriter, status int, body any) {
 // readBridgeJSON decodes the body, of which members that into does not know are
 // ignored. If it cannot, it answers 400 and reports false.
 func readBridgeJSON(w http.ResponseWriter, r *http.Request, into any) bool {
-	if err := json.NewDecoder(r.Body).Decode(into); err != nil {
+	body, err := io.ReadAll(r.Body)
+	if err != nil || json.Unmarshal(body, into) != nil {
 		writeBridgeError(w, http.StatusBadRequest, "body is not the JSON that is expected here")
 		return false
 	}

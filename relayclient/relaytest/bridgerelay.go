@@ -10,13 +10,6 @@ import (
 	"github.com/sealpush/sealpush/pushauth/verify"
 )
 
-// BridgeDevice is a phone that a bridge has registered.
-type BridgeDevice struct {
-	Token    string // APNs or FCM device token
-	Platform string // "ios" or "android"
-	BundleID string // "" if the bridge gave none
-}
-
 // BridgePush is a notification that a bridge has sent.
 type BridgePush struct {
 	Title, Body string
@@ -122,8 +115,6 @@ func (b *bridgeRelay) register(clientID string, device BridgeDevice) {
 	}
 	b.devices[clientID] = append(devices, device)
 }
-
-func (d BridgeDevice) sameToken(other BridgeDevice) bool { return d.Token == other.Token }
 
 func (b *bridgeRelay) serveUnregister(w http.ResponseWriter, r *http.Request, clientID string) {
 	var body struct {

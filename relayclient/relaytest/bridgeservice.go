@@ -138,7 +138,7 @@ func serveHealth(w http.ResponseWriter, _ *http.Request) {
 // AdminCredentials are the token service's own client of scope "admin". A token
 // for it, from POST /token, creates and deletes clients.
 func (s *BridgeService) AdminCredentials() (clientID, clientSecret string) {
-	return adminClientID, s.tokens.adminSecret
+	return adminClientID, s.tokens.adminSecret()
 }
 
 // AddClient creates a client of scope "push:write", as an operator does with

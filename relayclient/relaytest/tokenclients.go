@@ -25,9 +25,10 @@ type tokenClient struct {
 }
 
 func newTokenClients(rounds int) *tokenClients {
-	c := &tokenClients{rounds: rounds, byID: map[string]tokenClient{}}
-	c.nobody = c.client(rand.Text(), "")
-	return c
+	nobody := tokenClient{hash: make([]byte, sha256.Size)} // of no secret that can be found
+	rand.Read(nobody.salt[:])
+	rand.Read(nobody.hash)
+	return &tokenClients{rounds: rounds, nobody: nobody, byID: map[string]tokenClient{}}
 }
 
 func (c *tokenClients) client(secret, scope string) tokenClient {

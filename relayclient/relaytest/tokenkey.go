@@ -11,17 +11,23 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// signingKey is the RSA-2048 key that a token service signs with.
+// signingKey is the RSA key that a token service signs with.
 type signingKey struct {
 	id      string
 	private *rsa.PrivateKey
 }
 
-func newSigningKey() *signingKey {
-	private, err := rsa.GenerateKey(rand.Reader, 2048)
+const signingKeyBits = 2048
+
+func makeSigningKey() *signingKey {
+	private, err := rsa.GenerateKey(rand.Reader, signingKeyBits)
 	if err != nil {
 		panic(err) // of that size only if the system has no randomness
 	}
+	return newSigningKey(private)
+}
+
+func newSigningKey(private *rsa.PrivateKey) *signingKey {
 	sum := sha256.Sum256(private.N.Bytes())
 	return &signingKey{id: hex.EncodeToString(sum[:])[:16], private: private}
 }

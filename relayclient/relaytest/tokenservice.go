@@ -23,7 +23,7 @@ type tokenService struct {
 	issuer, audience string
 	lifetime         time.Duration
 	clients          *tokenClients
-	adminSecret      string
+	adminSecret      func() string // creates the admin when somebody first asks
 
 	mu      sync.Mutex
 	current *signingKey // nil until it is needed: making one takes a while
@@ -31,7 +31,10 @@ type tokenService struct {
 
 func newTokenService(config bridgeConfig) *tokenService {
 	s := &tokenService{lifetime: config.tokenLifetime, clients: newTokenClients(config.hashRounds)}
-	s.adminSecret = s.addClient(adminClientID, scopeAdmin)
+	s.adminSecret = sync.OnceValue(func() string { return s.addClient(adminClientID, scopeAdmin) })
+	if config.signingKey != nil {
+		s.current = newSigningKey(config.signingKey)
+	}
 	return s
 }
 
@@ -45,13 +48,13 @@ func (s *tokenService) key() *signingKey {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.current == nil {
-		s.current = newSigningKey()
+		s.current = makeSigningKey()
 	}
 	return s.current
 }
 
 func (s *tokenService) rotate() {
-	key := newSigningKey()
+	key := makeSigningKey()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.current = key

@@ -1,0 +1,245 @@
+package verify_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sealpush/sealpush/pushauth/verify"
+)
+
+func TestOnlyKeysMeantForRS256AreTrusted(t *testing.T) {
+	public := &secondKey().PublicKey
+	tests := []struct {
+		name string
+		jwk  map[string]any
+		want bool
+	}{
+		{"as published", jwkOf("second", public), true},
+		{"neither use nor alg", jwkOf("second", public, "use", "", "alg", ""), true},
+		{"for encryption", jwkOf("second", public, "use", "enc"), false},
+		{"of another alg", jwkOf("second", public, "alg", "RS512"), false},
+		{"of another family", jwkOf("second", public, "alg", "PS256"), false},
+		{"without an id", jwkOf("", public), false},
+		{"no modulus", jwkOf("second", public, "n", ""), false},
+		{"modulus that is no base64", jwkOf("second", public, "n", "!"), false},
+		{"even exponent", jwkOf("second", public, "e", "AQAA"), false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			v, keys := newVerifier(t)
+			keys.serve(http.StatusOK, setOf(tt.jwk, jwkOf("first", &firstKey().PublicKey)))
+			if _, err := v.Verify(t.Context(), signGood(t, "second", secondKey())); (err == nil) != tt.want {
+				t.Errorf("a token signed with that key: %v", err)
+			}
+			// One key that is no good does not take the others with it.
+			if _, err := v.Verify(t.Context(), signGood(t, "first", firstKey())); err != nil {
+				t.Errorf("a token signed with the other key: %v", err)
+			}
+		})
+	}
+}
+
+func TestKeyOperations(t *testing.T) {
+	for operation, want := range map[string]bool{"verify": true, "sign": false, "encrypt": false} {
+		v, keys := newVerifier(t, verify.WithLogger(slog.New(slog.DiscardHandler)))
+		jwk := jwkOf("second", &secondKey().PublicKey, "use", "")
+		jwk["key_ops"] = []string{operation}
+		keys.serve(http.StatusOK, setOf(jwk))
+		if _, err := v.Verify(t.Context(), signGood(t, "second", secondKey())); (err == nil) != want {
+			t.Errorf("a key for %q: %v", operation, err)
+		}
+	}
+}
+
+func TestUnusableKeySets(t *testing.T) {
+	tests := []struct {
+		name   string
+		status int
+		body   string
+	}{
+		{"an error", http.StatusInternalServerError, setOf(jwkOf("first", &firstKey().PublicKey))},
+		{"no JSON", http.StatusOK, "<html>"},
+		{"no keys", http.StatusOK, `{"keys":[]}`},
+		{"keys that are no list", http.StatusOK, `{"keys":{}}`},
+		{"a small key", http.StatusOK, setOf(jwkOf("first", &smallKey().PublicKey))},
+		{"a huge key", http.StatusOK, setOf(jwkOf("first", largeKey()))},
+		{"an elliptic key", http.StatusOK, setOf(ecJWK("first"))},
+		{"a symmetric key", http.StatusOK, `{"keys":[{"kty":"oct","kid":"first","k":"c2VjcmV0"}]}`},
+		{"too large", http.StatusOK, strings.Repeat(" ", 300<<10) + setOf(jwkOf("first", &firstKey().PublicKey))},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			v, keys := newVerifier(t, verify.WithLogger(slog.New(slog.DiscardHandler)))
+			keys.serve(tt.status, tt.body)
+			signer := firstKey()
+			if tt.name == "a small key" {
+				signer = smallKey()
+			}
+			_, err := v.Verify(t.Context(), signGood(t, "first", signer))
+			if !errors.Is(err, verify.ErrKeysUnavailable) || verify.StatusCode(err) != http.StatusServiceUnavailable {
+				t.Errorf("got %v, want %v", err, verify.ErrKeysUnavailable)
+			}
+		})
+	}
+}
+
+func TestRotation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, keys := newVerifier(t)
+		before, after := signGood(t, "first", firstKey()), signGood(t, "second", secondKey())
+		check := func(token string, valid bool, fetches int) {
+			t.Helper()
+			_, err := v.Verify(t.Context(), token)
+			if (err == nil) != valid || !valid && !errors.Is(err, verify.ErrInvalidToken) {
+				t.Errorf("got %v, want it valid: %t", err, valid)
+			}
+			if got := keys.count(); got != fetches {
+				t.Errorf("%d fetches of the key set, want %d", got, fetches)
+			}
+		}
+		check(before, true, 1)
+		check(before, true, 1)
+		keys.serve(http.StatusOK, setOf(jwkOf("second", &secondKey().PublicKey)))
+		time.Sleep(10*time.Second - time.Nanosecond)
+		check(after, false, 1) // too early to look
+		check(before, true, 1) // nobody has told the relay yet
+		time.Sleep(time.Nanosecond)
+		check(after, true, 2)
+		check(before, false, 2)
+		for range 100 {
+			check(signGood(t, "made up", secondKey()), false, 2)
+		}
+		time.Sleep(10 * time.Second)
+		check(before, false, 3)
+		check(after, true, 3)
+	})
+}
+
+func TestWithdrawnKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, keys := newVerifier(t, verify.WithKeyLifetime(10*time.Minute))
+		token := signGood(t, "first", firstKey())
+		if _, err := v.Verify(t.Context(), token); err != nil {
+			t.Fatal(err)
+		}
+		keys.serve(http.StatusOK, setOf(jwkOf("second", &secondKey().PublicKey)))
+		time.Sleep(10*time.Minute - time.Nanosecond)
+		if _, err := v.Verify(t.Context(), token); err != nil {
+			t.Errorf("within the lifetime of the key set: %v", err)
+		}
+		time.Sleep(time.Nanosecond)
+		if _, err := v.Verify(t.Context(), token); !errors.Is(err, verify.ErrInvalidToken) {
+			t.Errorf("after it: %v", err)
+		}
+	})
+}
+
+func TestOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logged bytes.Buffer
+		v, keys := newVerifier(t, verify.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))), verify.WithKeyLifetime(time.Minute))
+		token := signGood(t, "first", firstKey())
+
+		// Down from the start: nothing can be said about a token.
+		down := errors.New("connection refused")
+		keys.fail(down)
+		for range 20 {
+			_, err := v.Verify(t.Context(), token)
+			if !errors.Is(err, verify.ErrKeysUnavailable) || !errors.Is(err, down) {
+				t.Fatalf("got %v", err)
+			}
+			if strings.Contains(err.Error(), "jwks.json") {
+				t.Errorf("the error quotes the URL: %v", err)
+			}
+		}
+		if got := keys.count(); got != 1 {
+			t.Errorf("%d fetches, want 1", got)
+		}
+		if n := strings.Count(logged.String(), "level=WARN"); n != 1 {
+			t.Errorf("%d log lines, want one a fetch:\n%s", n, &logged)
+		}
+
+		// Up again, noticed 10 s after the failure.
+		keys.serve(http.StatusOK, setOf(jwkOf("first", &firstKey().PublicKey)))
+		time.Sleep(10 * time.Second)
+		if _, err := v.Verify(t.Context(), token); err != nil {
+			t.Fatal(err)
+		}
+
+		// Down, or talking nonsense, for longer than the key set lives: it stays.
+		for _, outage := range []func(){func() { keys.fail(down) }, func() { keys.serve(502, "") }, func() { keys.serve(200, `{"keys":[]}`) }, keys.hang} {
+			outage()
+			time.Sleep(2 * time.Minute)
+			if _, err := v.Verify(t.Context(), token); err != nil {
+				t.Errorf("in an outage: %v", err)
+			}
+			// What is signed with an unknown key may be the next key's.
+			if _, err := v.Verify(t.Context(), signGood(t, "second", secondKey())); !errors.Is(err, verify.ErrKeysUnavailable) {
+				t.Errorf("an unknown key in an outage: %v", err)
+			}
+		}
+	})
+}
+
+func TestOneFetchForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, keys := newVerifier(t)
+		release := make(chan struct{})
+		keys.mu.Lock()
+		answer := keys.answer
+		keys.mu.Unlock()
+		keys.set(func(r *http.Request) (*http.Response, error) {
+			<-release
+			return answer(r)
+		})
+		token := signGood(t, "first", firstKey())
+
+		// The one who asked first gives up; the others get what it asked for.
+		ctx, cancel := context.WithCancel(t.Context())
+		var first error
+		var others sync.WaitGroup
+		others.Go(func() { _, first = v.Verify(ctx, token) })
+		synctest.Wait()
+		for range 49 {
+			others.Go(func() {
+				if _, err := v.Verify(t.Context(), token); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		if !errors.Is(first, verify.ErrKeysUnavailable) || !errors.Is(first, context.Canceled) {
+			t.Errorf("the one who gave up got %v", first)
+		}
+		close(release)
+		others.Wait()
+		if got := keys.count(); got != 1 {
+			t.Errorf("%d fetches, want 1", got)
+		}
+	})
+}
+
+func TestHangingKeyServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, keys := newVerifier(t, verify.WithLogger(slog.New(slog.DiscardHandler)))
+		keys.hang()
+		start := time.Now()
+		_, err := v.Verify(t.Context(), signGood(t, "first", firstKey()))
+		if !errors.Is(err, verify.ErrKeysUnavailable) {
+			t.Errorf("got %v", err)
+		}
+		if waited := time.Since(start); waited != 5*time.Second {
+			t.Errorf("waited %v", waited)
+		}
+	})
+}

@@ -1,0 +1,289 @@
+package relaytest_test
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/sealpush/sealpush/relayclient/relaytest"
+)
+
+func TestBridgeRelayRefuses(t *testing.T) {
+	s := quick(t)
+	token := s.Token("alice")
+	tests := []struct {
+		name, method, path, body string
+		status                   int
+		names                    string // in the error
+	}{
+		{"no device token", "POST", "/register", `{"platform":"ios"}`, 400, "device_token"},
+		{"empty device token", "POST", "/register", `{"device_token":"","platform":"ios"}`, 400, "device_token"},
+		{"no platform", "POST", "/register", `{"device_token":"a"}`, 400, "platform"},
+		{"the app's name for a platform", "POST", "/register", `{"device_token":"a","platform":"apns"}`, 400, "platform"},
+		{"platform in capitals", "POST", "/register", `{"device_token":"a","platform":"iOS"}`, 400, "platform"},
+		{"device token that is a number", "POST", "/register", `{"device_token":1,"platform":"ios"}`, 400, "JSON"},
+		{"no JSON", "POST", "/register", `device_token=a`, 400, "JSON"},
+		{"more than JSON", "POST", "/register", `{"device_token":"a","platform":"ios"} x`, 400, "JSON"},
+		{"too large", "POST", "/register", `{"device_token":"` + strings.Repeat("a", 8<<10) + `","platform":"ios"}`, 413, "large"},
+		{"unregister without device token", "DELETE", "/register", `{}`, 400, "device_token"},
+		{"unregister without body", "DELETE", "/register", ``, 400, "JSON"},
+		{"push without title", "POST", "/push", `{"body":"b"}`, 400, "title"},
+		{"push without body", "POST", "/push", `{"title":"t"}`, 400, "body"},
+		{"data of numbers", "POST", "/push", `{"title":"t","body":"b","data":{"n":1}}`, 400, "JSON"},
+		{"push without JSON", "POST", "/push", `t`, 400, "JSON"},
+		{"other method", "GET", "/push", ``, 405, "method"},
+		{"other method with two", "PUT", "/register", ``, 405, "method"},
+		{"other path", "POST", "/notify", ``, 404, "found"},
+		{"the root", "GET", "/", ``, 404, "found"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := do(t, s.Client(), bridgeCall{tt.method, s.RelayURL + tt.path, token, tt.body})
+			if got.Status != tt.status || got.OK || !strings.Contains(got.Error, tt.names) {
+				t.Errorf("answered %d %q, want %d and %q in it", got.Status, got.Error, tt.status, tt.names)
+			}
+			if allow := got.Header.Get("Allow"); tt.status == 405 && allow == "" {
+				t.Error("405 without Allow")
+			}
+		})
+	}
+	if len(s.Devices("alice"))+len(s.Pushes("alice")) != 0 {
+		t.Errorf("what was refused left %v and %v", s.Devices("alice"), s.Pushes("alice"))
+	}
+}
+
+func TestBridgeHealth(t *testing.T) {
+	s := quick(t)
+	for _, url := range []string{s.TokenURL, s.RelayURL} {
+		if got := do(t, s.Client(), bridgeCall{"GET", url + "/health", "", ""}); got.Status != 200 || !got.OK {
+			t.Errorf("%s: %+v", url, got)
+		}
+	}
+}
+
+func TestRegisteringTwiceKeepsOneDevice(t *testing.T) {
+	s := quick(t)
+	token := s.Token("alice")
+	for _, body := range []string{
+		`{"device_token":"a","platform":"ios","bundle_id":"old"}`,
+		`{"device_token":"b","platform":"android"}`,
+		`{"device_token":"a","platform":"ios","bundle_id":"new","unknown":true}`,
+	} {
+		if got := do(t, s.Client(), bridgeCall{"POST", s.RelayURL + "/register", token, body}); got.Status != 200 {
+			t.Fatalf("%s: %+v", body, got)
+		}
+	}
+	want := []relaytest.BridgeDevice{{Token: "a", Platform: "ios", BundleID: "new"}, {Token: "b", Platform: "android"}}
+	if diff := cmp.Diff(want, s.Devices("alice")); diff != "" {
+		t.Error(diff)
+	}
+	for range 2 { // one that is gone already is no error
+		do(t, s.Client(), bridgeCall{"DELETE", s.RelayURL + "/register", token, `{"device_token":"a"}`})
+	}
+	if diff := cmp.Diff(want[1:], s.Devices("alice")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDeviceOutcomes(t *testing.T) {
+	s := quick(t)
+	token := s.Token("alice")
+	register(t, s, token, "well")
+	register(t, s, token, "busy")
+	register(t, s, token, "dead")
+	if got := do(t, s.Client(), bridgeCall{"POST", s.RelayURL + "/register", token, `{"device_token":"dead-too","platform":"android"}`}); got.Status != 200 {
+		t.Fatal(got)
+	}
+	push := func(want ...relaytest.BridgePushResult) {
+		t.Helper()
+		got := do(t, s.Client(), bridgeCall{"POST", s.RelayURL + "/push", token, `{"title":"t","body":"b"}`})
+		if diff := cmp.Diff(want, got.Results); diff != "" || !got.OK || got.Message != "" {
+			t.Errorf("answered %+v: %s", got, diff)
+		}
+		if pushes := s.Pushes("alice"); !cmp.Equal(pushes[len(pushes)-1].Results, want) {
+			t.Errorf("recorded as %v", pushes[len(pushes)-1])
+		}
+	}
+	ios := func(status, reason string) relaytest.BridgePushResult {
+		return relaytest.BridgePushResult{Platform: "ios", Status: status, Reason: reason}
+	}
+	s.FailDevice("busy", "TooManyRequests")
+	s.KillDevice("dead")
+	s.KillDevice("dead-too")
+	push(ios("sent", ""), ios("failed", "TooManyRequests"), ios("removed", "Unregistered"),
+		relaytest.BridgePushResult{Platform: "android", Status: "removed", Reason: "UNREGISTERED"})
+	push(ios("sent", ""), ios("failed", "TooManyRequests"))
+	s.HealDevice("busy")
+	push(ios("sent", ""), ios("sent", ""))
+	register(t, s, token, "dead")
+	push(ios("sent", ""), ios("sent", ""), ios("sent", ""))
+	s.KillDevice("dead")
+	s.HealDevice("dead")
+	push(ios("sent", ""), ios("sent", ""), ios("sent", ""))
+}
+
+func TestBridgeScript(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := quick(t)
+		token := s.Token("alice")
+		push := bridgeCall{"POST", s.RelayURL + "/push", token, `{"title":"t","body":"b"}`}
+
+		s.Script(relaytest.EndpointPush, 2, relaytest.Answer{Status: 429, Header: http.Header{"Retry-After": {"7"}}, Body: `{"ok":false,"error":"slow down"}`})
+		s.Script(relaytest.EndpointPush, 1, relaytest.Answer{Delay: 3 * time.Second})
+		s.Script(relaytest.EndpointPush, 1, relaytest.Answer{Drop: true})
+		for range 2 {
+			if got := do(t, s.Client(), push); got.Status != 429 || got.Error != "slow down" || got.Header.Get("Retry-After") != "7" {
+				t.Errorf("answered %+v", got)
+			}
+		}
+		start := time.Now()
+		if got := do(t, s.Client(), push); got.Status != 200 || time.Since(start) != 3*time.Second {
+			t.Errorf("answered %+v after %v", got, time.Since(start))
+		}
+		req, err := http.NewRequestWithContext(t.Context(), push.method, push.url, strings.NewReader(push.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp, err := s.Client().Do(req); err == nil {
+			t.Errorf("a dropped request was answered %s", resp.Status)
+			resp.Body.Close()
+		}
+		if got := do(t, s.Client(), push); got.Status != 200 {
+			t.Errorf("after the script: %+v", got)
+		}
+		if got := s.RequestCount(relaytest.EndpointPush); got != 5 {
+			t.Errorf("%d requests counted, want 5", got)
+		}
+		if got := len(s.Pushes("alice")); got != 2 {
+			t.Errorf("%d pushes recorded, want the 2 that got through", got)
+		}
+
+		s.Script(relaytest.EndpointToken, relaytest.Always, relaytest.Answer{Status: 500, Body: `{}`})
+		secret := s.AddClient("alice")
+		credentials := bridgeCall{"POST", s.TokenURL + "/token", "", `{"client_id":"alice","client_secret":"` + secret + `"}`}
+		for range 10 {
+			if got := do(t, s.Client(), credentials); got.Status != 500 {
+				t.Errorf("answered %d", got.Status)
+			}
+		}
+		s.ClearScript()
+		fetchToken(t, s, "alice", secret)
+		if got := s.RequestCount(relaytest.EndpointToken); got != 11 {
+			t.Errorf("%d requests counted, want 11", got)
+		}
+	})
+}
+
+func TestBridgeDevicePrintsWithoutItsToken(t *testing.T) {
+	device := relaytest.BridgeDevice{Token: "s3cret", Platform: "ios", BundleID: "com.aptove.ios"}
+	var logged strings.Builder
+	slog.New(slog.NewJSONHandler(&logged, nil)).Info("device", "device", device)
+	encoded, err := json.Marshal(device)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, printed := range []string{
+		device.String(), fmt.Sprintf("%v %+v %#v %s %x", device, device, device, device, device),
+		fmt.Sprintf("%v %+v %#v", []any{device}, &device, map[string]any{"d": device}), logged.String(), string(encoded),
+	} {
+		if strings.Contains(printed, "s3cret") || strings.Contains(printed, hex.EncodeToString([]byte("s3cret"))) {
+			t.Errorf("the token is in %s", printed)
+		}
+	}
+}
+
+// A bubble does not end while a goroutine of the service is left.
+func TestBridgeServiceCloseLeavesNothing(t *testing.T) {
+	for name, opts := range map[string][]relaytest.BridgeOption{
+		"plain": nil,
+		"TLS":   {relaytest.WithTLS()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := quick(t, opts...)
+				register(t, s, s.Token("alice"), "phone")
+
+				// Close ends a delay, and with it the request that waits.
+				s.Script(relaytest.EndpointPush, 1, relaytest.Answer{Delay: time.Hour})
+				start := time.Now()
+				var push sync.WaitGroup
+				push.Go(func() {
+					resp, err := s.Client().Post(s.RelayURL+"/push", "application/json", strings.NewReader(`{}`))
+					if err == nil {
+						resp.Body.Close()
+					}
+				})
+				synctest.Wait()
+				s.Close()
+				push.Wait()
+				if waited := time.Since(start); waited >= time.Hour {
+					t.Errorf("Close waited %v for a scripted delay", waited)
+				}
+				if _, err := s.Client().Get(s.RelayURL + "/health"); err == nil {
+					t.Error("the relay answers after Close")
+				}
+				if _, err := s.Client().Get(s.TokenURL + "/health"); err == nil {
+					t.Error("the token service answers after Close")
+				}
+				s.Close()
+				if got := s.Devices("alice"); len(got) != 1 {
+					t.Errorf("devices after Close: %v", got)
+				}
+			})
+		})
+	}
+}
+
+func TestManyBridgesAtOnce(t *testing.T) {
+	s := quick(t)
+	var bridges sync.WaitGroup
+	for i := range 8 {
+		bridges.Go(func() {
+			id := fmt.Sprintf("bridge-%d", i)
+			token := fetchToken(t, s, id, s.AddClient(id))
+			for _, device := range []string{"x", "y"} {
+				body := fmt.Sprintf(`{"device_token":%q,"platform":"android"}`, device)
+				do(t, s.Client(), bridgeCall{"POST", s.RelayURL + "/register", token, body})
+			}
+			do(t, s.Client(), bridgeCall{"POST", s.RelayURL + "/push", token, `{"title":"t","body":"b"}`})
+		})
+	}
+	bridges.Wait()
+	for i := range 8 {
+		pushes := s.Pushes(fmt.Sprintf("bridge-%d", i))
+		if len(pushes) != 1 || len(pushes[0].Results) != 2 {
+			t.Errorf("bridge %d sent %v", i, pushes)
+		}
+	}
+	if got := s.RequestCount(relaytest.EndpointJWKS); got != 1 {
+		t.Errorf("the relay fetched the keys %d times", got)
+	}
+}
+
+func TestUnstartedBridgeService(t *testing.T) {
+	mux := http.NewServeMux()
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	s := relaytest.NewUnstartedBridgeService(server.URL+"/token-service/", server.URL+"/push-relay", relaytest.WithHashRounds(1))
+	defer s.Close()
+	mux.Handle("/token-service/", http.StripPrefix("/token-service", s.TokenHandler()))
+	mux.Handle("/push-relay/", http.StripPrefix("/push-relay", s.RelayHandler()))
+
+	if want := server.URL + "/token-service"; s.TokenURL != want {
+		t.Errorf("the token URL is %s, want %s", s.TokenURL, want)
+	}
+	register(t, s, fetchToken(t, s, "alice", s.AddClient("alice")), "phone")
+	if !slices.Equal(s.Devices("alice"), []relaytest.BridgeDevice{{Token: "phone", Platform: "ios"}}) {
+		t.Errorf("devices: %v", s.Devices("alice"))
+	}
+}
