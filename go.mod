@@ -9,7 +9,7 @@ require (
 	golang.org/x/crypto v0.59.0
 )
 
-require golang.org/x/time v0.9.0 // indirect
+require golang.org/x/time v0.16.0
 
 require (
 	github.com/gofrs/flock v0.13.2
