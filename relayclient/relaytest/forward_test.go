@@ -116,7 +116,8 @@ func TestForwardOutlivesItsRequest(t *testing.T) {
 
 func TestCloseEndsForwards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		relay := relaytest.NewRelay(relaytest.InMemory(), relaytest.WithForwarder(forwarderFunc(
+		quiet := relaytest.WithLogger(slog.New(slog.DiscardHandler))
+		relay := relaytest.NewRelay(relaytest.InMemory(), quiet, relaytest.WithForwarder(forwarderFunc(
 			func(ctx context.Context, m relaytest.Message) error {
 				<-ctx.Done()
 				return ctx.Err()
