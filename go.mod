@@ -8,9 +8,8 @@ require (
 	github.com/golang-jwt/jwt/v5 v5.3.1
 	github.com/google/go-cmp v0.7.0
 	golang.org/x/crypto v0.59.0
+	golang.org/x/time v0.16.0
 )
-
-require golang.org/x/time v0.9.0 // indirect
 
 require (
 	github.com/gofrs/flock v0.13.2

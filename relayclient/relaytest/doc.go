@@ -43,6 +43,18 @@
 // An [Answer] can hold requests until the test lets go. With
 // [Relay.WaitInFlight] that shows how many a client keeps on the way at once.
 //
+// # How often a phone is paged
+//
+// A relay owns what a phone gets to see of a flood: it coalesces, suppresses
+// and limits as the hosted relay does (see [Policy]). So a test that sends one
+// alert twice finds one message, and the second answer says "coalesced". A test
+// that wants every alert to arrive says [WithoutPolicy]; in a bubble it can also
+// let the windows pass.
+//
+// A relay forwards to its own inbox, or to a [Forwarder] of yours. Package
+// relaytest/apns has Apple's push service, which makes a small relay of one's
+// own of it.
+//
 // # A bridge's test
 //
 // A [BridgeService] is a token service and a push relay. It registers devices,

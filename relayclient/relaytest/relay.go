@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -13,6 +14,9 @@ import (
 // A Relay is a sealed-alert relay: it takes envelopes, as the relay protocol
 // has them, and delivers each as a message to the inbox of its device, where a
 // [Phone] reads it. It has no way to read what is inside.
+//
+// It holds devices to a [Policy] as the hosted relay does, so a test that sends
+// one alert twice finds one message: see [WithoutPolicy].
 //
 // It is shaped like [net/http/httptest.Server]: [NewRelay] starts it, URL is
 // where it listens, Client reaches it, Close stops it. It is an [http.Handler]
@@ -29,17 +33,23 @@ type Relay struct {
 	script  script
 	record  record
 	inbox   inbox
-	closing chan struct{}
-	close   func()
+	gate    *gate // nil without a policy
+	sweeper sweeper
 	server  *server // nil until started
+
+	life  context.Context // until Close
+	close func()
 }
 
 // A RelayOption sets up a [Relay]. Every [ServerOption] is one.
 type RelayOption interface{ applyRelay(*relayConfig) }
 
 type relayConfig struct {
-	server  serverConfig
-	history int
+	server    serverConfig
+	history   int
+	policy    *Policy // nil for none
+	forwarder Forwarder
+	logger    *slog.Logger // nil for slog.Default when it comes to that
 }
 
 func (o ServerOption) applyRelay(c *relayConfig) { o(&c.server) }
@@ -72,14 +82,29 @@ func NewRelay(opts ...RelayOption) *Relay {
 // as a handler, with [http.StripPrefix] unless it is at the root. The caller
 // calls Close when done with it in either case.
 func NewUnstartedRelay(opts ...RelayOption) *Relay {
-	r := &Relay{config: relayConfig{history: DefaultHistory}, closing: make(chan struct{})}
+	r := &Relay{config: relayConfig{history: DefaultHistory}}
+	WithPolicy(Policy{}).applyRelay(&r.config)
+	r.config.forwarder = &r.inbox
 	for _, opt := range opts {
 		opt.applyRelay(&r.config)
 	}
 	r.config.server.connState = r.record.connState
 	r.record.requests.limit = r.config.history
 	r.inbox.messages.limit = r.config.history
-	r.close = sync.OnceFunc(r.shutdown)
+	if policy := r.config.policy; policy != nil {
+		r.gate = newGate(*policy)
+		r.sweeper.sweep = r.gate.sweep
+		r.sweeper.every = max(policy.longest()/4, time.Second)
+	}
+	var end func()
+	r.life, end = context.WithCancel(context.Background())
+	r.close = sync.OnceFunc(func() {
+		end()
+		r.sweeper.stop()
+		if r.server != nil {
+			r.server.Close()
+		}
+	})
 	return r
 }
 
@@ -105,13 +130,6 @@ func (r *Relay) Client() *http.Client {
 // relay. It may be called more than once; inboxes and records stay readable.
 func (r *Relay) Close() { r.close() }
 
-func (r *Relay) shutdown() {
-	close(r.closing)
-	if r.server != nil {
-		r.server.Close()
-	}
-}
-
 // Script lines up an answer for the next requests, as many as times says
 // ([Always]: all from now on), after those lined up before.
 func (r *Relay) Script(times int, a Answer) { r.script.add("", times, a) }
@@ -135,14 +153,14 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if readErr != nil {
 		refusal = refuse(http.StatusBadRequest, "body could not be read to its end")
 	}
-	if r.script.play(r.closing, deviceKey(envelope.Device), w, req) {
+	if r.script.play(r.life.Done(), deviceKey(envelope.Device), w, req) {
 		return
 	}
 	if refusal != nil {
 		refusal.write(w)
 		return
 	}
-	r.accept(req.Context(), envelope).write(w)
+	r.accept(envelope).write(w)
 }
 
 // examine reads an envelope, or says why there is none.
@@ -165,10 +183,6 @@ func examine(req *http.Request, body []byte) (Envelope, *reply) {
 	return envelope, nil
 }
 
-// accept forwards an envelope.
-func (r *Relay) accept(ctx context.Context, e Envelope) *reply {
-	if err := r.inbox.Forward(ctx, newMessage(e, time.Now())); err != nil {
-		return refuse(http.StatusBadGateway, "the push service did not take the message")
-	}
-	return took(forwarded)
-}
+// Format prints the relay by its URL, for every verb: what it keeps holds
+// device tokens.
+func (r *Relay) Format(s fmt.State, _ rune) { io.WriteString(s, "relay at "+r.URL) }

@@ -1,0 +1,135 @@
+package relaytest_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sealpush/sealpush/relayclient/relaytest"
+)
+
+type forwarderFunc func(ctx context.Context, m relaytest.Message) error
+
+func (f forwarderFunc) Forward(ctx context.Context, m relaytest.Message) error { return f(ctx, m) }
+
+func TestForwarderFailures(t *testing.T) {
+	tests := []struct {
+		name       string
+		err        error
+		status     int
+		reason     string
+		retryAfter string
+	}{
+		{"anything", errors.New("no route to host"), 502, "", ""},
+		{"nothing more", &relaytest.ForwardError{}, 502, "", ""},
+		{"gone", fmt.Errorf("wrapped: %w", &relaytest.ForwardError{Status: 410, Reason: "Unregistered"}), 410, "Unregistered", ""},
+		{"too many", &relaytest.ForwardError{Status: 429, Reason: "TooManyRequests", RetryAfter: 1500 * time.Millisecond}, 429, "TooManyRequests", "2"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var log bytes.Buffer
+			err := tt.err
+			relay := start(t,
+				relaytest.WithForwarder(forwarderFunc(func(context.Context, relaytest.Message) error { return err })),
+				relaytest.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			for range 100 { // a failed forward does not use up the device's rate
+				got := post(t, relay, envelope(t))
+				reason, _ := got.body["reason"].(string)
+				if got.status != tt.status || reason != tt.reason || got.header.Get("Retry-After") != tt.retryAfter {
+					t.Fatalf("answered %+v", got)
+				}
+				if got.body["error"] == "" || got.body["v"] != 1.0 {
+					t.Fatalf("not the protocol's shape: %v", got.body)
+				}
+			}
+			err = nil
+			if got := outcomeOf(t, relay); got != "forwarded" {
+				t.Errorf("once the push service recovered: %s", got)
+			}
+			if got := outcomeOf(t, relay); got != "coalesced" {
+				t.Errorf("then: %s", got)
+			}
+			if lines := strings.Count(log.String(), "level=WARN"); lines != 100 || strings.Contains(log.String(), device) {
+				t.Errorf("%d lines logged, the last of\n%s", lines, log.String())
+			}
+			if got := len(relay.Inbox(device)); got != 0 {
+				t.Errorf("%d messages in the inbox that another forwarder replaced", got)
+			}
+		})
+	}
+}
+
+func TestForwarderThatPanics(t *testing.T) {
+	broken := true
+	relay := start(t, relaytest.WithForwarder(forwarderFunc(func(context.Context, relaytest.Message) error {
+		if broken {
+			panic(http.ErrAbortHandler)
+		}
+		return nil
+	})))
+	if resp, err := relay.Client().Post(relay.URL, "", strings.NewReader(envelope(t))); err == nil {
+		resp.Body.Close()
+		t.Errorf("answered %s", resp.Status)
+	}
+	broken = false
+	if got := outcomeOf(t, relay); got != "forwarded" {
+		t.Errorf("afterwards: %s", got)
+	}
+}
+
+// The daemon does not post again, so a forward outlives the daemon's patience.
+func TestForwardOutlivesItsRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan error, 1)
+		relay := relaytest.NewRelay(relaytest.InMemory(), relaytest.WithForwarder(forwarderFunc(
+			func(ctx context.Context, m relaytest.Message) error {
+				select {
+				case <-ctx.Done():
+				case <-time.After(20 * time.Second):
+				}
+				ended <- ctx.Err()
+				return ctx.Err()
+			})))
+		defer relay.Close()
+		client := *relay.Client()
+		client.Timeout = time.Second
+		if resp, err := client.Post(relay.URL, "", strings.NewReader(envelope(t))); err == nil {
+			resp.Body.Close()
+			t.Fatalf("answered %s", resp.Status)
+		}
+		if err := <-ended; err != nil {
+			t.Errorf("the forward ended with %v", err)
+		}
+		synctest.Wait()
+		if got := outcomeOf(t, relay); got != "coalesced" {
+			t.Errorf("posted again: %s", got)
+		}
+	})
+}
+
+func TestCloseEndsForwards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		quiet := relaytest.WithLogger(slog.New(slog.DiscardHandler))
+		relay := relaytest.NewRelay(relaytest.InMemory(), quiet, relaytest.WithForwarder(forwarderFunc(
+			func(ctx context.Context, m relaytest.Message) error {
+				<-ctx.Done()
+				return ctx.Err()
+			})))
+		go post(t, relay, envelope(t))
+		if err := relay.WaitInFlight(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		relay.Close()
+		if waited := time.Since(begin); waited != 0 {
+			t.Errorf("Close waited %v for a forward", waited)
+		}
+	})
+}

@@ -1,0 +1,70 @@
+package relaytest_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sealpush/sealpush/relayclient/relaytest"
+)
+
+// A relay that has paged ten thousand devices is, once that no longer matters,
+// as small as before.
+func TestRelayForgets(t *testing.T) {
+	const devices, rounds = 10_000, 10
+	template := envelope(t, "device", "DEVICE")
+	synctest.Test(t, func(t *testing.T) {
+		relay := relaytest.NewUnstartedRelay(relaytest.WithHistory(0))
+		defer relay.Close()
+		root := &url.URL{Path: "/"}
+		post := func(n int) int {
+			body := strings.Replace(template, "DEVICE", fmt.Sprintf("%016x", n), 1)
+			w := statusWriter{header: http.Header{}}
+			relay.ServeHTTP(&w, &http.Request{Method: http.MethodPost, URL: root, Body: io.NopCloser(strings.NewReader(body))})
+			return w.status
+		}
+		post(0)
+		time.Sleep(6 * time.Hour) // in the bubble's time
+		before := heap()
+
+		for range rounds {
+			for n := range devices {
+				if status := post(n); status != http.StatusAccepted {
+					t.Fatalf("device %d: %d", n, status)
+				}
+			}
+			time.Sleep(80 * time.Second)
+		}
+		if full := heap(); full < before+devices*100 {
+			t.Errorf("ten thousand devices in %d bytes: this test measures nothing", full-before)
+		}
+		time.Sleep(6 * time.Hour)
+		if after := heap(); after > before+before/10 {
+			t.Errorf("%d bytes before, %d after", before, after)
+		}
+	})
+}
+
+// statusWriter keeps the status alone.
+type statusWriter struct {
+	header http.Header
+	status int
+}
+
+func (w *statusWriter) Header() http.Header         { return w.header }
+func (w *statusWriter) WriteHeader(status int)      { w.status = status }
+func (w *statusWriter) Write(b []byte) (int, error) { return len(b), nil }
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
