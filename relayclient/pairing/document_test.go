@@ -15,7 +15,7 @@ import (
 
 func daemonFile(t testing.TB) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "testdata", "vectors", "devices.json"))
+	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", "devices.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ require (
 )
 
 require (
+	github.com/cloudflare/circl v1.6.5 // indirect
 	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/gofrs/flock v0.13.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
@@ -27,4 +28,4 @@ require (
 	modernc.org/memory v1.12.1 // indirect
 )
 
-replace github.com/sealpush/sealpush => ../..
+replace github.com/sealpush/sealpush => ../../..
