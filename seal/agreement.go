@@ -1,6 +1,8 @@
 package seal
 
-import "golang.org/x/crypto/salsa20/salsa"
+// nacl/box applies HSalsa20 too, but only together with an agreement that takes
+// low-order keys.
+import "golang.org/x/crypto/salsa20/salsa" //lint:ignore SA1019 crypto_box_beforenm is this low-level operation
 
 // The two multiplications of a sealed box, generate and agree, are in
 // x25519_amd64.go and x25519_portable.go.
