@@ -1,0 +1,66 @@
+package relayclient_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/sealpush/sealpush/relayclient"
+)
+
+// Started with this in its environment, the test binary is a daemon that sends
+// one alert to the relay named there.
+const asDaemon = "SEALPUSH_TEST_RELAY_URL"
+
+func TestMain(m *testing.M) {
+	url := os.Getenv(asDaemon)
+	if url == "" {
+		os.Exit(m.Run())
+	}
+	client, err := relayclient.New(url)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	_, devices := phones(1)
+	for _, outcome := range client.Send(context.Background(), relayclient.Push{Alert: failure(), Salt: salt}, devices) {
+		fmt.Println(outcome.Status, outcome.Err)
+	}
+}
+
+func sendInProcess(t *testing.T, url string, env ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(append(os.Environ(), asDaemon+"="+url), env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return string(out)
+}
+
+func TestProxySettingsAreHonoured(t *testing.T) {
+	var asked string
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.RequestURI
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	defer proxy.Close()
+	out := sendInProcess(t, "http://relay.sealpush.test/push", "HTTP_PROXY="+proxy.URL, "http_proxy="+proxy.URL)
+	if !strings.HasPrefix(out, "202 <nil>") || asked != "http://relay.sealpush.test/push" {
+		t.Errorf("the proxy was asked for %q; outcome %q", asked, out)
+	}
+}
+
+func TestProxyCredentialsAreNeverShown(t *testing.T) {
+	bad := "http://user:hunter2secret@bad host/"
+	out := sendInProcess(t, "http://relay.sealpush.test/push", "HTTP_PROXY="+bad, "http_proxy="+bad)
+	if strings.Contains(out, "hunter2") || !strings.Contains(out, "proxy") {
+		t.Errorf("outcome %q", out)
+	}
+}
