@@ -182,7 +182,8 @@ func (b *bridgeRelay) push(clientID string, p BridgePush) []BridgePushResult {
 		}
 	}
 	b.devices[clientID] = alive
-	b.pushes[clientID] = append(b.pushes[clientID], p)
+	pushes := append(b.pushes[clientID], p)
+	b.pushes[clientID] = pushes[max(0, len(pushes)-DefaultHistory):]
 	return slices.Clone(p.Results)
 }
 
@@ -209,7 +210,8 @@ func (s *BridgeService) Devices(clientID string) []BridgeDevice {
 }
 
 // Pushes returns the notifications that a client has sent, those included that
-// met no device. Those that met a fault, or were refused, are not among them.
+// met no device, but not those that had a scripted answer or were refused. It
+// keeps the latest [DefaultHistory].
 func (s *BridgeService) Pushes(clientID string) []BridgePush {
 	s.relay.mu.Lock()
 	defer s.relay.mu.Unlock()

@@ -169,7 +169,12 @@ func TestBridgeOptionsRefuse(t *testing.T) {
 		"a small key": func() {
 			relaytest.WithSigningKey(&rsa.PrivateKey{PublicKey: rsa.PublicKey{N: big.NewInt(15), E: 3}})
 		},
-		"relative URLs": func() { relaytest.NewUnstartedBridgeService("/token", "/push", relaytest.WithHashRounds(1)) },
+		"a misspelt endpoint": func() {
+			relaytest.NewUnstartedBridgeService("https://token.example", "https://push.example").Script("tokens", 1, relaytest.Answer{})
+		},
+		"a relative token URL":   func() { relaytest.NewUnstartedBridgeService("/token", "https://push.example") },
+		"a relative relay URL":   func() { relaytest.NewUnstartedBridgeService("https://token.example", "/push") },
+		"a URL with credentials": func() { relaytest.NewUnstartedBridgeService("https://a:b@token.example", "https://push.example") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
