@@ -134,6 +134,21 @@ func TestClients(t *testing.T) {
 		})
 	}
 
+	for _, authorization := range []string{admin, "Basic " + admin} {
+		req, err := http.NewRequestWithContext(t.Context(), "DELETE", s.TokenURL+"/clients/bridge-1", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", authorization)
+		resp, err := s.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusUnauthorized {
+			t.Errorf("the admin's token without the Bearer scheme: %s", resp.Status)
+		}
+	}
 	if got := remove(bridge, "bridge-1"); got.Status != http.StatusForbidden {
 		t.Errorf("a bridge that deletes itself: %d", got.Status)
 	}
