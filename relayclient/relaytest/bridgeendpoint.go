@@ -2,6 +2,7 @@ package relaytest
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -30,8 +31,11 @@ const (
 )
 
 // Script lines up an answer for the next requests to an endpoint, as many as
-// times says ([Always]: all from now on), after those lined up before.
+// times says ([Always]: all from now on), after those lined up before. A service
+// that cannot be reached is one that drops them ([Answer].Drop). It panics on an
+// endpoint that there is not.
 func (s *BridgeService) Script(endpoint BridgeEndpoint, times int, a Answer) {
+	s.endpoints.mustKnow(endpoint)
 	s.endpoints.script.add(string(endpoint), times, a)
 }
 
@@ -40,8 +44,10 @@ func (s *BridgeService) Script(endpoint BridgeEndpoint, times int, a Answer) {
 func (s *BridgeService) ClearScript() { s.endpoints.script.clear() }
 
 // RequestCount is the number of requests that an endpoint was sent: also those
-// that it refused, and those that had a scripted answer.
+// that it refused, and those that had a scripted answer. It panics on an
+// endpoint that there is not.
 func (s *BridgeService) RequestCount(endpoint BridgeEndpoint) int {
+	s.endpoints.mustKnow(endpoint)
 	s.endpoints.mu.Lock()
 	defer s.endpoints.mu.Unlock()
 	return s.endpoints.counts[endpoint]
@@ -58,6 +64,15 @@ type bridgeEndpoints struct {
 
 func newBridgeEndpoints() *bridgeEndpoints {
 	return &bridgeEndpoints{closing: make(chan struct{}), counts: map[BridgeEndpoint]int{}}
+}
+
+func (e *bridgeEndpoints) mustKnow(endpoint BridgeEndpoint) {
+	switch endpoint {
+	case EndpointToken, EndpointJWKS, EndpointAddClient, EndpointDeleteClient, EndpointTokenHealth,
+		EndpointRegister, EndpointUnregister, EndpointPush, EndpointRelayHealth:
+	default:
+		panic(fmt.Sprintf("relaytest: BridgeService has no endpoint %q", endpoint))
+	}
 }
 
 func (e *bridgeEndpoints) close() { close(e.closing) }

@@ -27,6 +27,8 @@ type BridgePushResult struct {
 
 // bridgeRelay keeps devices and pushes by the subject of the verified token.
 type bridgeRelay struct {
+	newVerifier func() *verify.Verifier
+
 	mu       sync.Mutex
 	verifier *verify.Verifier
 	devices  map[string][]BridgeDevice
@@ -44,21 +46,28 @@ func newBridgeRelay() *bridgeRelay {
 	}
 }
 
-// trust makes the relay accept the tokens of a token service, whose keys it
-// does not know yet.
+// trust makes the relay accept the tokens of a token service.
 func (b *bridgeRelay) trust(issuer, audience string, client *http.Client) {
-	verifier, err := verify.New(verify.Config{
-		JWKSURL:  issuer + "/.well-known/jwks.json",
-		Issuer:   issuer,
-		Audience: audience,
-		Scope:    scopePush,
-	}, verify.WithHTTPClient(client), verify.WithLeeway(0)) // both halves read one clock
-	if err != nil {
-		panic("relaytest: BridgeService needs absolute http or https URLs: " + err.Error())
+	b.newVerifier = func() *verify.Verifier {
+		verifier, err := verify.New(verify.Config{
+			JWKSURL:  issuer + "/.well-known/jwks.json",
+			Issuer:   issuer,
+			Audience: audience,
+			Scope:    scopePush,
+		}, verify.WithHTTPClient(client), verify.WithLeeway(0)) // both halves read one clock
+		if err != nil {
+			panic(err) // the URLs have been looked at
+		}
+		return verifier
 	}
+	b.forgetKeys()
+}
+
+// forgetKeys makes the relay fetch the token service's keys anew.
+func (b *bridgeRelay) forgetKeys() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.verifier = verifier
+	b.verifier = b.newVerifier()
 }
 
 // authenticated hands serve the client id of the bearer token.
@@ -173,7 +182,8 @@ func (b *bridgeRelay) push(clientID string, p BridgePush) []BridgePushResult {
 		}
 	}
 	b.devices[clientID] = alive
-	b.pushes[clientID] = append(b.pushes[clientID], p)
+	pushes := append(b.pushes[clientID], p)
+	b.pushes[clientID] = pushes[max(0, len(pushes)-DefaultHistory):]
 	return slices.Clone(p.Results)
 }
 
@@ -200,7 +210,8 @@ func (s *BridgeService) Devices(clientID string) []BridgeDevice {
 }
 
 // Pushes returns the notifications that a client has sent, those included that
-// met no device. Those that met a fault, or were refused, are not among them.
+// met no device, but not those that had a scripted answer or were refused. It
+// keeps the latest [DefaultHistory].
 func (s *BridgeService) Pushes(clientID string) []BridgePush {
 	s.relay.mu.Lock()
 	defer s.relay.mu.Unlock()

@@ -274,7 +274,8 @@ func TestUnstartedBridgeService(t *testing.T) {
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)
 	defer server.Close()
-	s := relaytest.NewUnstartedBridgeService(server.URL+"/token-service/", server.URL+"/push-relay", relaytest.WithHashRounds(1))
+	s := relaytest.NewUnstartedBridgeService(server.URL+"/token-service/", server.URL+"/push-relay",
+		relaytest.WithHashRounds(1), relaytest.WithSigningKey(serviceKey()))
 	defer s.Close()
 	mux.Handle("/token-service/", http.StripPrefix("/token-service", s.TokenHandler()))
 	mux.Handle("/push-relay/", http.StripPrefix("/push-relay", s.RelayHandler()))
@@ -286,4 +287,31 @@ func TestUnstartedBridgeService(t *testing.T) {
 	if !slices.Equal(s.Devices("alice"), []relaytest.BridgeDevice{{Token: "phone", Platform: "ios"}}) {
 		t.Errorf("devices: %v", s.Devices("alice"))
 	}
+}
+
+// Behind a name that it does not reach itself, a service still trusts its own
+// tokens.
+func TestUnstartedBridgeServiceBehindAnotherName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := relaytest.NewUnstartedBridgeService("https://token.invalid/a", "https://push.invalid", relaytest.WithSigningKey(serviceKey()))
+		defer s.Close()
+		push := func() int {
+			w := httptest.NewRecorder()
+			r := httptest.NewRequest("POST", "/push", strings.NewReader(`{"title":"t","body":"b"}`))
+			r.Header.Set("Authorization", "Bearer "+s.Token("alice"))
+			s.RelayHandler().ServeHTTP(w, r)
+			return w.Code
+		}
+		s.Script(relaytest.EndpointJWKS, 1, relaytest.Answer{Drop: true})
+		if got := push(); got != http.StatusServiceUnavailable {
+			t.Errorf("answered %d without the keys", got)
+		}
+		s.RotateKey()
+		if got := push(); got != http.StatusOK {
+			t.Errorf("answered %d", got)
+		}
+		if got := s.RequestCount(relaytest.EndpointJWKS); got != 2 {
+			t.Errorf("the keys were fetched %d times", got)
+		}
+	})
 }

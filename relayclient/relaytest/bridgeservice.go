@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 )
@@ -47,20 +48,30 @@ func NewBridgeService(opts ...BridgeOption) *BridgeService {
 	if config.server.inMemory {
 		reachBoth(token, relay)
 	}
-	s.at(token.URL, relay.URL)
+	s.at(token.URL, relay.URL, s.client)
 	return s
 }
 
 // NewUnstartedBridgeService returns a service that does not listen: the caller
 // serves [BridgeService.TokenHandler] and [BridgeService.RelayHandler] itself,
 // under the two base URLs, and strips their paths. Options about servers have
-// no effect. The relay fetches the token service's keys from tokenURL with
-// [http.DefaultClient].
+// no effect. The URLs are what tokens are issued by and for, and what others
+// use; the relay gets the token service's keys from the handler itself, so that
+// it need not reach it by a name that may be for others alone. It panics on a
+// URL that is not an absolute one of http or https.
 func NewUnstartedBridgeService(tokenURL, relayURL string, opts ...BridgeOption) *BridgeService {
 	s := newBridgeService(newBridgeConfig(opts))
 	s.client = http.DefaultClient
-	s.at(strings.TrimSuffix(tokenURL, "/"), strings.TrimSuffix(relayURL, "/"))
+	s.at(mustBaseURL(tokenURL), mustBaseURL(relayURL), &http.Client{Transport: keyTransport{s.TokenHandler()}})
 	return s
+}
+
+func mustBaseURL(base string) string {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
+		panic("relaytest: NewUnstartedBridgeService needs absolute http or https URLs, without credentials or query")
+	}
+	return strings.TrimSuffix(base, "/")
 }
 
 func newBridgeService(config bridgeConfig) *BridgeService {
@@ -78,11 +89,12 @@ func newBridgeService(config bridgeConfig) *BridgeService {
 	return s
 }
 
-// at says where the two halves are reached, which their tokens depend on.
-func (s *BridgeService) at(tokenURL, relayURL string) {
+// at says where the two halves are reached, which their tokens depend on, and
+// how the relay reaches the token service.
+func (s *BridgeService) at(tokenURL, relayURL string, keys *http.Client) {
 	s.TokenURL, s.RelayURL = tokenURL, relayURL
 	s.tokens.issuer, s.tokens.audience = tokenURL, relayURL
-	s.relay.trust(tokenURL, relayURL, s.client)
+	s.relay.trust(tokenURL, relayURL, keys)
 }
 
 // reachBoth makes the client of one server in memory reach the other as well.
@@ -101,7 +113,8 @@ func reachBoth(token, relay *server) {
 }
 
 // Client returns a client that reaches both servers: it trusts their
-// certificate, and dials them in memory if that is where they are.
+// certificate, and dials them in memory if that is where they are. It is
+// [http.DefaultClient] for an unstarted service.
 func (s *BridgeService) Client() *http.Client { return s.client }
 
 // Close ends scripted delays, waits for the requests in hand and stops both
@@ -167,5 +180,5 @@ func (s *BridgeService) SignToken(claims map[string]any) string {
 // it holds is an hour old.)
 func (s *BridgeService) RotateKey() {
 	s.tokens.rotate()
-	s.relay.trust(s.TokenURL, s.RelayURL, s.client)
+	s.relay.forgetKeys()
 }

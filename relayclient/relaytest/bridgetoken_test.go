@@ -134,6 +134,21 @@ func TestClients(t *testing.T) {
 		})
 	}
 
+	for _, authorization := range []string{admin, "Basic " + admin} {
+		req, err := http.NewRequestWithContext(t.Context(), "DELETE", s.TokenURL+"/clients/bridge-1", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", authorization)
+		resp, err := s.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusUnauthorized {
+			t.Errorf("the admin's token without the Bearer scheme: %s", resp.Status)
+		}
+	}
 	if got := remove(bridge, "bridge-1"); got.Status != http.StatusForbidden {
 		t.Errorf("a bridge that deletes itself: %d", got.Status)
 	}
@@ -169,7 +184,12 @@ func TestBridgeOptionsRefuse(t *testing.T) {
 		"a small key": func() {
 			relaytest.WithSigningKey(&rsa.PrivateKey{PublicKey: rsa.PublicKey{N: big.NewInt(15), E: 3}})
 		},
-		"relative URLs": func() { relaytest.NewUnstartedBridgeService("/token", "/push", relaytest.WithHashRounds(1)) },
+		"a misspelt endpoint": func() {
+			relaytest.NewUnstartedBridgeService("https://token.example", "https://push.example").Script("tokens", 1, relaytest.Answer{})
+		},
+		"a relative token URL":   func() { relaytest.NewUnstartedBridgeService("/token", "https://push.example") },
+		"a relative relay URL":   func() { relaytest.NewUnstartedBridgeService("https://token.example", "/push") },
+		"a URL with credentials": func() { relaytest.NewUnstartedBridgeService("https://a:b@token.example", "https://push.example") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

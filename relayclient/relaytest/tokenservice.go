@@ -149,7 +149,7 @@ func (s *tokenService) serveDeleteClient(w http.ResponseWriter, r *http.Request)
 
 // admit lets an admin's request pass and answers any other.
 func (s *tokenService) admit(w http.ResponseWriter, r *http.Request) bool {
-	bearer, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	scheme, bearer, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	key := s.key()
 	var claims struct {
 		jwt.RegisteredClaims
@@ -159,7 +159,7 @@ func (s *tokenService) admit(w http.ResponseWriter, r *http.Request) bool {
 		func(*jwt.Token) (any, error) { return &key.private.PublicKey, nil },
 		jwt.WithValidMethods([]string{jwt.SigningMethodRS256.Name}),
 		jwt.WithExpirationRequired(), jwt.WithIssuer(s.issuer), jwt.WithAudience(s.audience))
-	if err != nil {
+	if err != nil || !strings.EqualFold(scheme, "Bearer") {
 		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
 		writeBridgeError(w, http.StatusUnauthorized, "invalid_token")
 		return false

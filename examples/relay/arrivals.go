@@ -1,0 +1,69 @@
+package main
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/sealpush/sealpush/relayclient/relaytest"
+)
+
+// arrived is the answer to GET /: what a phone, or rather its push service,
+// would know by now.
+type arrived struct {
+	Alerts  int      `json:"alerts"`  // envelopes that the sealed relay was posted
+	Devices []device `json:"devices"` // registered by the bridge
+	Pushes  []push   `json:"pushes"`  // sent by the bridge
+}
+
+type device struct {
+	Platform string `json:"platform"`
+	BundleID string `json:"bundleId,omitempty"`
+}
+
+type push struct {
+	Time    time.Time                    `json:"time"`
+	Title   string                       `json:"title"`
+	Body    string                       `json:"body"`
+	Data    map[string]string            `json:"data,omitempty"`
+	Results []relaytest.BridgePushResult `json:"results"`
+}
+
+func arrivals(sealed *relaytest.Relay, bridge *relaytest.BridgeService, clientID string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		answer := arrived{Alerts: len(sealed.Requests()), Devices: []device{}, Pushes: []push{}}
+		for _, d := range bridge.Devices(clientID) {
+			answer.Devices = append(answer.Devices, device{d.Platform, d.BundleID})
+		}
+		for _, p := range bridge.Pushes(clientID) {
+			answer.Pushes = append(answer.Pushes, push{p.Time, p.Title, p.Body, p.Data, p.Results})
+		}
+		w.Header().Set("Content-Type", "application/json")
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		if err := encoder.Encode(answer); err != nil {
+			slog.Warn("cannot answer what arrived", "error", err)
+		}
+	})
+}
+
+// logged logs each request with the status of its answer.
+func logged(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		method, path := r.Method, r.URL.Path
+		recorder := &statusRecorder{ResponseWriter: w, status: http.StatusOK}
+		next.ServeHTTP(recorder, r)
+		slog.Info("request", "method", method, "path", path, "status", recorder.status)
+	})
+}
+
+type statusRecorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (r *statusRecorder) WriteHeader(status int) {
+	r.status = status
+	r.ResponseWriter.WriteHeader(status)
+}

@@ -1,0 +1,116 @@
+// Relay runs both reference relays, and the token service of one of them, on a
+// single port and with everything in memory:
+//
+//	go run ./examples/relay -addr 127.0.0.1:8080
+//
+// It prints where each is, a [push_relay] table for a bridge's common.toml, and
+// the curl lines of a test by hand, ready to be pasted. GET / says what arrived.
+// No phone is woken: the relays play Apple's and Google's part themselves.
+// Control-C stops it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sealpush/sealpush/relayclient/relaytest"
+)
+
+const (
+	sealedPath = "/relay"
+	tokenPath  = "/token-service"
+	pushPath   = "/push-relay"
+)
+
+// clientIDPattern is what JSON, TOML and a shell take as it is.
+var clientIDPattern = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+
+func main() {
+	addr := flag.String("addr", "127.0.0.1:8080", "`address` to listen on; port 0 takes a free one")
+	base := flag.String("url", "", "base `URL` by which others reach that address (default: the address itself)")
+	client := flag.String("client", "bridge-home-office", "`id` of the bridge that may push")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *addr, *base, *client, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "relay:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves until ctx ends, and then finishes the requests in hand.
+func run(ctx context.Context, addr, baseURL, clientID string, out io.Writer) error {
+	if !clientIDPattern.MatchString(clientID) {
+		return errors.New("-client takes letters, digits, '.', '_' and '-'")
+	}
+	if baseURL != "" && !isBaseURL(baseURL) {
+		return errors.New("-url takes an http or https URL, without credentials or query")
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	if baseURL == "" {
+		baseURL = "http://" + reachable(listener.Addr().(*net.TCPAddr))
+	}
+	baseURL = strings.TrimSuffix(baseURL, "/")
+
+	sealed := relaytest.NewUnstartedRelay()
+	defer sealed.Close()
+	bridge := relaytest.NewUnstartedBridgeService(baseURL+tokenPath, baseURL+pushPath)
+	defer bridge.Close()
+
+	mux := http.NewServeMux()
+	mux.Handle(sealedPath, http.StripPrefix(sealedPath, sealed))
+	mux.Handle(tokenPath+"/", http.StripPrefix(tokenPath, bridge.TokenHandler()))
+	mux.Handle(pushPath+"/", http.StripPrefix(pushPath, bridge.RelayHandler()))
+	mux.Handle("GET /{$}", arrivals(sealed, bridge, clientID))
+	server := &http.Server{Handler: logged(mux), ReadHeaderTimeout: 10 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+
+	if err := printGuide(out, guide{
+		Base:         baseURL,
+		Sealed:       baseURL + sealedPath,
+		Token:        bridge.TokenURL,
+		Push:         bridge.RelayURL,
+		ClientID:     clientID,
+		ClientSecret: bridge.AddClient(clientID),
+	}); err != nil {
+		return errors.Join(err, server.Close())
+	}
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return server.Shutdown(ctx)
+}
+
+func isBaseURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && u.RawQuery == ""
+}
+
+// reachable is an address to dial for one that was listened on.
+func reachable(addr *net.TCPAddr) string {
+	if addr.IP.IsUnspecified() {
+		return fmt.Sprintf("localhost:%d", addr.Port)
+	}
+	return addr.String()
+}
