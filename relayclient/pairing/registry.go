@@ -130,6 +130,9 @@ func (r *Registry) Revoke(ctx context.Context, id string) error {
 	return nil
 }
 
+// Format writes the type's name, whatever the verb: what it holds is secret.
+func (r *Registry) Format(f fmt.State, _ rune) { fmt.Fprint(f, "pairing.Registry") }
+
 func (r *Registry) log() *slog.Logger {
 	if r.logger != nil {
 		return r.logger
