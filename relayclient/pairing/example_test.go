@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/sealpush/sealpush/pairing"
+	"github.com/sealpush/sealpush/relayclient/pairing"
 )
 
 func Example() {
