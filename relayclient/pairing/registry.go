@@ -157,6 +157,12 @@ func call[T any](ctx context.Context, r *Registry, fn func(context.Context) (T, 
 	done := make(chan result, 1)
 	go func() {
 		defer func() { <-r.calls }()
+		defer func() {
+			// In a goroutine of our own nobody else could recover, and a faulty store must not end the daemon.
+			if p := recover(); p != nil {
+				done <- result{err: fmt.Errorf("the store panicked: %v", p)}
+			}
+		}()
 		value, err := fn(ctx)
 		done <- result{value, err}
 	}()
