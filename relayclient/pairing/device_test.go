@@ -48,6 +48,25 @@ func TestNothingPrintsAPushToken(t *testing.T) {
 	}
 }
 
+func TestNothingPrintsTheSalt(t *testing.T) {
+	const salt = "4cf956b7261a9bc5628f2ffa5544190c"
+	store := &memoryStore{snapshot: pairing.Snapshot{Salt: salt, Devices: []pairing.Device{newDevice("1", "phone")}}}
+	reg, _ := newRegistry(store)
+	var out bytes.Buffer
+	for _, v := range []any{reg, reg.Recipients(t.Context()), store.snapshot, &store.snapshot} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d"} {
+			fmt.Fprintf(&out, verb+"\n", v)
+		}
+		slog.New(slog.NewTextHandler(&out, nil)).Info("m", "v", v)
+		slog.New(slog.NewJSONHandler(&out, nil)).Info("m", "v", v)
+	}
+	for _, secret := range []string{salt, "token-of-phone"} {
+		if strings.Contains(out.String(), secret) {
+			t.Errorf("%q shows in\n%s", secret, out.String())
+		}
+	}
+}
+
 func TestDeviceJSON(t *testing.T) {
 	d := pairing.Device{ID: "02177c7da112d2b0", Name: "phone", Platform: "ios", PushToken: "0123456789abcdef",
 		PublicKey: mustKey(t, key), CreatedAt: time.Date(2026, 7, 23, 16, 0, 0, 0, time.FixedZone("", 2*60*60))}

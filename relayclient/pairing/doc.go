@@ -1,2 +1,37 @@
-// Package pairing remembers which phones get paged, and the one salt that a fleet's collapse ids share.
+// Package pairing remembers which phones a daemon pages, and the one salt that a fleet's collapse ids share.
+//
+// A [Store] keeps both: [FileStore] in one JSON file, for one machine, in the format of the deployed Python daemon;
+// [SQLStore] in PostgreSQL or SQLite, for fleets. A [Registry] over it is what a daemon works with, and [Handler] lets
+// people pair, list, test and revoke phones over HTTP:
+//
+//	store, err := pairing.OpenFile("/var/lib/mydaemon/devices.json")
+//	if err != nil {
+//		return err
+//	}
+//	registry := pairing.NewRegistry(store)
+//	api := pairing.Handler(registry, test) // see the next section before mounting it
+//	mux.Handle("/push/", requireToken(api))
+//
+// # The handler authenticates nobody
+//
+// Whoever can reach [Handler] can pair a phone of theirs and read every alert from then on. It checks no token, no
+// session and no address. The caller must put a check in front of it, and serve it over TLS or on a loopback address:
+// the example of Handler shows a bearer token compared in constant time. The fingerprint in its answers is for a person
+// to compare with the one the phone shows, so that nobody can have put another key in between.
+//
+// # When the store is down
+//
+// An alert is sent to the phones that were last known, so that a page does not depend on a database: see
+// [Registry.Recipients]. What people do (list, pair, revoke) always asks the store and fails with [ErrUnavailable]; the
+// handler answers 503.
+//
+// # The salt
+//
+// Every node derives the collapse id of an alert under the same salt, so that the relay recognises their copies of it
+// (relay protocol, "Inbound request"). The store's first user makes it, once; the relay never sees it.
+//
+// # Secrets
+//
+// A push token and the salt are secrets. Neither is in an error or a log line of this package, and a [Device] prints
+// with its token cut, however it is printed. Both are in the store as they are: protect the file or the database.
 package pairing

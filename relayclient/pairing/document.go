@@ -30,7 +30,7 @@ type record struct {
 }
 
 func newDocument() *document {
-	return &document{members: map[string]json.RawMessage{"version": json.RawMessage("1"), "collapseSalt": json.RawMessage("null")}}
+	return &document{members: map[string]json.RawMessage{"version": json.RawMessage("1")}}
 }
 
 // parseDocument refuses what is not a registry file. One device that is wrong is no reason to: it becomes a record with

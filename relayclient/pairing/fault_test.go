@@ -60,7 +60,11 @@ func temporaries(t *testing.T, path string) []string {
 // child runs this test again as a process of its own, which finds value in the environment variable name.
 func child(t *testing.T, name, value string) (output string, err error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+strings.Split(t.Name(), "/")[0]+"$")
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), binary, "-test.run=^"+strings.Split(t.Name(), "/")[0]+"$")
 	cmd.Env = append(os.Environ(), name+"="+value)
 	out, err := cmd.CombinedOutput()
 	return string(out), err

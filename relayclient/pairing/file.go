@@ -23,8 +23,9 @@ const maxFile = 16 << 20
 // that lock is noticed when it changes the file while we prepare a new one: we start over from its change.
 //
 // A missing file is an empty registry. A new file has mode 0600, as it holds push tokens and the salt; a file that is
-// there keeps its permissions. A symbolic link is followed, and the file it points to is replaced. Members of the file
-// and of its devices that this version does not know are kept, and so is a version number above 1.
+// there keeps its permissions, but not its owner. A symbolic link is followed, and the file it points to is replaced.
+// Members of the file and of its devices that this version does not know are kept, and so is a version number above 1.
+// A device in it that cannot be used (a low-order key, no push token) is skipped, and stays until it is revoked.
 type FileStore struct {
 	path   string
 	turn   chan struct{}         // holds one value while a goroutine writes
@@ -166,6 +167,9 @@ func (s *FileStore) updateLocked(ctx context.Context, target string, change func
 	}
 	if err := change(doc); err != nil {
 		return err
+	}
+	if doc.salt == "" {
+		doc.setSalt(randomHex(16)) // a registry file of the deployed daemon always has one
 	}
 	data, err := doc.bytes()
 	if err != nil {

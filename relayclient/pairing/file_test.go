@@ -103,11 +103,11 @@ func TestFileOfTheDeployedDaemon(t *testing.T) {
 	t.Run("the same phones paired anew give its bytes", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "devices.json")
 		s := openFile(t, path)
-		for _, d := range snap.Devices {
-			pair(t, s, d)
-		}
 		if _, err := s.EnsureSalt(t.Context(), snap.Salt); err != nil {
 			t.Fatal(err)
+		}
+		for _, d := range snap.Devices {
+			pair(t, s, d)
 		}
 		if diff := cmp.Diff(want, readFile(t, path)); diff != "" {
 			t.Errorf("-daemon +ours:\n%s", diff)
@@ -319,6 +319,20 @@ func TestFileReplacedBetweenTwoReads(t *testing.T) {
 	}
 	if snap := load(t, s); len(snap.Devices) != 3 {
 		t.Errorf("got %v, want the devices of the new file", snap.Devices)
+	}
+}
+
+func TestFileAlwaysHasASalt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "devices.json")
+	writeFile(t, path, `{"version":1,"collapseSalt":null,"devices":[]}`)
+	s := openFile(t, path)
+	pair(t, s, newDevice("1", "phone"))
+	salt := load(t, s).Salt
+	if len(salt) != 32 {
+		t.Errorf("got salt %q", salt)
+	}
+	if got, err := s.EnsureSalt(t.Context(), "another"); err != nil || got != salt {
+		t.Errorf("got %q, %v", got, err)
 	}
 }
 

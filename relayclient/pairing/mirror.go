@@ -3,6 +3,7 @@ package pairing
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -14,11 +15,17 @@ const (
 	quietTime = 5 * time.Second  // after a failure, the store is left alone this long
 )
 
-// Recipients is what it takes to page: to whom, and under which salt. It is usable whatever Err says.
+// Recipients is what it takes to page: to whom, and under which salt. It is usable whatever Err says; only when Err is
+// nil do no Devices mean that no phone is paired.
 type Recipients struct {
 	Devices []Device // the first paired first; the slice belongs to the caller
-	Salt    string   // for payload's collapse ids; never ""
+	Salt    string   `json:"-"` // of the collapse ids, a secret; never ""
 	Err     error    // wraps ErrUnavailable when Devices are the last known ones, for want of an answer from the store
+}
+
+// Format writes how many devices there are, whatever the verb, so that no verb prints the salt.
+func (r Recipients) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "%d recipients, error %v", len(r.Devices), r.Err)
 }
 
 // mirror is the copy of the store that alerts are sent by. Its zero value, with ownSalt set, is one never read.

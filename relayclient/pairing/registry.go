@@ -130,6 +130,9 @@ func (r *Registry) Revoke(ctx context.Context, id string) error {
 	return nil
 }
 
+// Format writes the type's name, whatever the verb: what it holds is secret.
+func (r *Registry) Format(f fmt.State, _ rune) { fmt.Fprint(f, "pairing.Registry") }
+
 func (r *Registry) log() *slog.Logger {
 	if r.logger != nil {
 		return r.logger
@@ -154,6 +157,12 @@ func call[T any](ctx context.Context, r *Registry, fn func(context.Context) (T, 
 	done := make(chan result, 1)
 	go func() {
 		defer func() { <-r.calls }()
+		defer func() {
+			// In a goroutine of our own nobody else could recover, and a faulty store must not end the daemon.
+			if p := recover(); p != nil {
+				done <- result{err: fmt.Errorf("the store panicked: %v", p)}
+			}
+		}()
 		value, err := fn(ctx)
 		done <- result{value, err}
 	}()

@@ -356,6 +356,22 @@ func TestAFailingStoreIsLeftAlone(t *testing.T) {
 	})
 }
 
+func TestAStoreThatPanicsIsUnavailable(t *testing.T) {
+	store := &memoryStore{onLoad: func() { panic("index out of range") }}
+	reg, log := newRegistry(store)
+	if got := reg.Recipients(t.Context()); !errors.Is(got.Err, pairing.ErrUnavailable) || got.Salt == "" {
+		t.Errorf("got %v", got)
+	}
+	if got := log.take(); !strings.Contains(got, "index out of range") {
+		t.Errorf("logged\n%s", got)
+	}
+	for range 10 { // more often than there may be calls in flight
+		if _, err := reg.Devices(t.Context()); !errors.Is(err, pairing.ErrUnavailable) {
+			t.Errorf("Devices: %v", err)
+		}
+	}
+}
+
 func TestPeopleAlwaysAskTheStore(t *testing.T) {
 	cause := errors.New("no route to host")
 	store := &memoryStore{}

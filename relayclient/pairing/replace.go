@@ -51,10 +51,8 @@ func (s *FileStore) replaceFile(ctx context.Context, target string, old, content
 	if _, err := tmp.Write(contents); err != nil {
 		return err
 	}
-	if info, err := os.Stat(target); err == nil && info.Mode().Perm() != 0o600 {
-		if err := os.Chmod(tmp.Name(), info.Mode().Perm()); err != nil {
-			return err
-		}
+	if err := keepMode(tmp, target); err != nil {
+		return err
 	}
 	if err := s.before(stepSync); err != nil {
 		return err
@@ -85,6 +83,20 @@ func (s *FileStore) replaceFile(ctx context.Context, target string, old, content
 		return err
 	}
 	return s.before(stepUnlock)
+}
+
+// keepMode gives a new file the permissions of the one it replaces, if there is one and they differ: some file systems
+// have the same for all files and refuse to change them.
+func keepMode(tmp *os.File, target string) error {
+	have, err := tmp.Stat()
+	if err != nil {
+		return err
+	}
+	want, err := os.Stat(target)
+	if err != nil || want.Mode().Perm() == have.Mode().Perm() {
+		return nil
+	}
+	return os.Chmod(tmp.Name(), want.Mode().Perm())
 }
 
 // sweepTemporaries removes what writers that died left behind, once nobody can still be writing it. It is a courtesy:

@@ -144,7 +144,7 @@ func (r Request) Format(f fmt.State, _ rune) { fmt.Fprint(f, r.String()) }
 // LogValue is the request as slog shows it, with its push token cut.
 func (r Request) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
-// MarshalJSON is never what a caller wants: with the push token it would leak, without it it would pair nothing.
+// MarshalJSON always fails: with the push token it would leak it, and without it nothing could be paired.
 func (r Request) MarshalJSON() ([]byte, error) {
 	return nil, errors.New("pairing: a Request does not marshal to JSON, as its push token is a secret: " +
 		"encode the four members yourself")

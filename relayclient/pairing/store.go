@@ -3,6 +3,7 @@ package pairing
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // ErrUnknownDevice is what a [Store] and a [Registry] say of an id that is not paired.
@@ -27,13 +28,19 @@ type Store interface {
 	Revoke(ctx context.Context, id string) error
 
 	// EnsureSalt returns the stored collapse salt. When there is none it stores the candidate first: of all callers
-	// that start together, one wins and all get the same salt.
+	// that start together, one wins and all get the same salt. A store may have made a salt by itself, with its first
+	// device. A salt that is stored never changes.
 	EnsureSalt(ctx context.Context, candidate string) (string, error)
 }
 
 // Snapshot is what a [Store] held at one moment. It is a plain value; the slices belong to the caller.
 type Snapshot struct {
 	Devices []Device // in no particular order
-	Salt    string   // the installation's collapse salt; "" when none was stored yet
+	Salt    string   `json:"-"` // the installation's collapse salt, a secret; "" when none was stored yet
 	Skipped []error  // one for each stored device that cannot be used, saying which and why; it stays stored
+}
+
+// Format writes how many devices there are, whatever the verb, so that no verb prints the salt.
+func (s Snapshot) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "snapshot of %d devices, %d skipped", len(s.Devices), len(s.Skipped))
 }

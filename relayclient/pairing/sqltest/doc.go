@@ -3,5 +3,5 @@
 //
 // The tests want a PostgreSQL server whose connection string is in SEALPUSH_TEST_POSTGRES; .ci/postgres starts one:
 //
-//	.ci/postgres sh -c 'cd pairing/sqltest && go test -race ./...'
+//	.ci/postgres sh -c 'cd relayclient/pairing/sqltest && go test -race ./...'
 package sqltest

@@ -239,7 +239,11 @@ func startProcess(t *testing.T, work job) *process {
 	for i, part := range parts {
 		parts[i] = "^" + regexp.QuoteMeta(part) + "$"
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+strings.Join(parts, "/"), "-test.timeout=2m")
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), binary, "-test.run="+strings.Join(parts, "/"), "-test.timeout=2m")
 	cmd.Env = append(os.Environ(), jobVariable+"="+string(text))
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
