@@ -3,11 +3,13 @@ package apns_test
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"math/big"
 	"net/http"
 	"strings"
 	"sync"
@@ -216,7 +218,7 @@ func TestNothingShowsASecret(t *testing.T) {
 		shown += fmt.Sprintf("%v %+v %#v %s %d", v, v, v, v, v)
 	}
 	for name, secret := range map[string]string{
-		"device token": phone.PushToken(), "provider token": "eyJ", "private key": private.D.String(),
+		"device token": phone.PushToken(), "provider token": "eyJ", "private key": decimal(t, private),
 	} {
 		if strings.Contains(shown, secret) {
 			t.Errorf("shows a %s: %s", name, shown)
@@ -289,6 +291,16 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
+}
+
+// decimal is how fmt would print a private key.
+func decimal(t *testing.T, private *ecdsa.PrivateKey) string {
+	t.Helper()
+	raw, err := private.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return new(big.Int).SetBytes(raw).String()
 }
 
 var quiet = relaytest.WithLogger(slog.New(slog.DiscardHandler))
