@@ -36,9 +36,10 @@ func (b *bucket) settle(now time.Time, spent bool) {
 	}
 }
 
-// full reports whether the bucket is as good as a new one.
+// full reports whether the bucket is as good as a new one, if nothing is set
+// aside.
 func (b *bucket) full(now time.Time) bool {
-	return b.aside == 0 && b.limiter.TokensAt(now) >= float64(b.limiter.Burst())
+	return b.limiter.TokensAt(now) >= float64(b.limiter.Burst())
 }
 
 // rewind lets the bucket refill from now on after the clock was set back to

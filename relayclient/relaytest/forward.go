@@ -29,7 +29,8 @@ type Forwarder interface {
 // value and holds no device token.
 type ForwardError struct {
 	// Status is what the relay answers: 410 for a device token that is dead, 429
-	// for one that is sent too much, 502 for any other trouble. Zero means 502.
+	// for one that is sent too much, 502 for any other trouble. What is no error
+	// status, zero included, means 502.
 	Status int
 	// Reason is the push service's own word, such as "Unregistered"; the relay
 	// passes it on.
@@ -57,7 +58,7 @@ func (e *ForwardError) Error() string {
 func (e *ForwardError) Unwrap() error { return e.Err }
 
 func (e *ForwardError) status() int {
-	if e.Status == 0 {
+	if e.Status < 400 || e.Status > 599 {
 		return http.StatusBadGateway
 	}
 	return e.Status

@@ -29,6 +29,7 @@ func TestForwarderFailures(t *testing.T) {
 	}{
 		{"anything", errors.New("no route to host"), 502, "", ""},
 		{"nothing more", &relaytest.ForwardError{}, 502, "", ""},
+		{"a status that is none", &relaytest.ForwardError{Status: 202}, 502, "", ""},
 		{"gone", fmt.Errorf("wrapped: %w", &relaytest.ForwardError{Status: 410, Reason: "Unregistered"}), 410, "Unregistered", ""},
 		{"too many", &relaytest.ForwardError{Status: 429, Reason: "TooManyRequests", RetryAfter: 1500 * time.Millisecond}, 429, "TooManyRequests", "2"},
 	}

@@ -57,7 +57,6 @@ func (g *gate) settle(now, admitted time.Time, device, collapseID string, succee
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	d := g.devices[device] // kept by the forward, as the page is
-	d.catchUp(now)
 	d.bucket.settle(now, succeeded)
 	page := d.pages[collapseID]
 	page.settle(earlier(admitted, now), succeeded, g.policy)
@@ -125,7 +124,7 @@ func (d *deviceHistory) catchUp(now time.Time) {
 }
 
 // idle reports whether forgetting the device changes nothing, once its idle
-// pages are gone.
+// pages are gone. A page on its way is not idle, so neither is its device.
 func (d *deviceHistory) idle(now time.Time) bool {
 	return len(d.pages) == 0 && d.bucket.full(now)
 }

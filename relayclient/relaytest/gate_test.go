@@ -78,10 +78,14 @@ func TestGateWhenTheClockIsSetBack(t *testing.T) {
 			})
 			t.Run("memory", func(t *testing.T) {
 				g := newGateAt(t)
+				for range 7 {
+					g.expect("cooled", forwarded)
+					g.now = g.now.Add(80 * time.Second)
+				}
 				g.expect("a", forwarded)
 				g.now = g.now.Add(-back)
 				g.gate.sweep(g.now)
-				if left := g.gate.sweep(g.now.Add(30 * time.Minute)); left != 0 {
+				if left := g.gate.sweep(g.now.Add(2 * time.Hour)); left != 0 {
 					t.Errorf("%d devices left", left)
 				}
 			})
@@ -129,6 +133,19 @@ func TestGateAfterAFailedForward(t *testing.T) {
 	g.expect("a", forwarded) // the reminder that failed
 	g.now = g.now.Add(80 * time.Second)
 	g.expect("a", suppressed)
+}
+
+func TestGateAfterTheRateLimit(t *testing.T) {
+	g := newGateAt(t)
+	g.expect("a", forwarded)
+	g.now = g.now.Add(80 * time.Second)
+	for i := range 60 {
+		g.expect(fmt.Sprint(i), forwarded)
+	}
+	g.expect("a", limited)
+	g.expect("a", limited) // not taken for on its way
+	g.now = g.now.Add(2 * time.Second)
+	g.expect("a", forwarded)
 }
 
 func TestGateCountsForwardsOnTheirWay(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 
 // A Policy says how often a relay lets one device be paged (relay protocol,
 // "Relay responsibilities"). A zero field means its default, which is what the
-// hosted relay does.
+// hosted relay does and what the comments say.
 //
 // A post is held against it in this order. What is coalesced or suppressed is
 // answered 202 with that outcome and costs the device nothing.
