@@ -3,7 +3,6 @@ package pushauth
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,18 +10,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/go-retryablehttp"
-
 	"github.com/sealpush/sealpush/internal/printable"
+	"github.com/sealpush/sealpush/internal/retry"
 )
 
 const (
 	fetchTimeout     = 10 * time.Second // for one fetch, its retries included
-	fetchRetries     = 3
-	fetchRetryMin    = 250 * time.Millisecond // doubling up to fetchRetryMax
-	fetchRetryMax    = 2 * time.Second
-	maxAnswer        = 64 << 10 // bytes
-	maxAnswerMessage = 256      // bytes
+	maxAnswer        = 64 << 10         // bytes
+	maxAnswerMessage = 256              // bytes
 )
 
 // fetch asks the token service for a token. Its error is a *TokenError.
@@ -61,44 +56,7 @@ func (s *Source) post(ctx context.Context) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	req, err := retryablehttp.NewRequestWithContext(ctx, http.MethodPost, s.endpoint, body)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json")
-
-	var lastErr error // why the last try failed, which the retrying client forgets when its time is up
-	client := retryablehttp.Client{
-		HTTPClient:   s.client,
-		RetryMax:     fetchRetries,
-		RetryWaitMin: fetchRetryMin,
-		RetryWaitMax: fetchRetryMax,
-		Backoff: func(min, max time.Duration, attempt int, _ *http.Response) time.Duration {
-			return retryablehttp.DefaultBackoff(min, max, attempt, nil)
-		},
-		CheckRetry: func(ctx context.Context, resp *http.Response, err error) (bool, error) {
-			if lastErr = err; resp != nil {
-				lastErr = fmt.Errorf("token service answered %s", resp.Status)
-				if resp.StatusCode == http.StatusTooManyRequests || resp.Header.Get("Retry-After") != "" {
-					return false, nil // it said when to come back: not now
-				}
-			}
-			return retryablehttp.DefaultRetryPolicy(ctx, resp, err)
-		},
-		ErrorHandler: retryablehttp.PassthroughErrorHandler,
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		if resp != nil {
-			resp.Body.Close()
-		}
-		if lastErr != nil && !errors.Is(err, lastErr) && !errors.Is(lastErr, err) {
-			err = fmt.Errorf("%w; before that: %w", err, lastErr)
-		}
-		return nil, err
-	}
-	return resp, nil
+	return retry.Do(ctx, s.client, http.MethodPost, s.endpoint, body, nil)
 }
 
 // message is what the service said, fit to print: its "error" when it sent one.
