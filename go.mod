@@ -3,6 +3,7 @@ module github.com/sealpush/sealpush
 go 1.26.0
 
 require (
+	github.com/BurntSushi/toml v1.6.0
 	github.com/MicahParks/jwkset v0.11.4
 	github.com/cloudflare/circl v1.6.5
 	github.com/golang-jwt/jwt/v5 v5.3.1
