@@ -155,3 +155,38 @@ func TestLoadConfigMissingFile(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// Whatever a file holds, it is a configuration that New takes or an error that names the file; and the secret in it is
+// not quoted.
+func FuzzLoadConfig(f *testing.F) {
+	f.Add(otherTables, "hunter2")
+	f.Add("[push_relay]\nurl = \"https://push.example\"\n", `"hunter2"`)
+	f.Add("[push_relay]\nulr = 1\n", `hunter2`)
+	f.Add("push_relay = { url = 1 }\n", "'''hunter2")
+	f.Add("[[push_relay]]\n[push_relay.url]\nx = 1979-05-27\n", `["hunter2"]`)
+	f.Fuzz(func(t *testing.T, text, value string) {
+		if strings.Contains(text, "hunter2") || strings.ContainsAny(value, "\n=") {
+			return // then it may be a key
+		}
+		path := filepath.Join(t.TempDir(), "common.toml")
+		for _, text := range []string{text, text + "client_secret = " + value + "hunter2\n", text + "[push_relay]\nclient_secret = " + value} {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c, err := bridge.LoadConfig(path)
+			if err == nil {
+				if _, err := bridge.New(c, quiet); err != nil {
+					t.Errorf("New refused what LoadConfig took: %v", err)
+				}
+				continue
+			}
+			failed, ok := errors.AsType[*bridge.ConfigError](err)
+			if !ok || failed.Path != path || c != (bridge.Config{}) {
+				t.Errorf("config %v, error %#v", c, err)
+			}
+			if printed := fmt.Sprintf("%v %#v", err, failed); strings.Contains(printed, "hunter2") {
+				t.Errorf("error quotes the secret: %s", printed)
+			}
+		}
+	})
+}
