@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/sealpush/sealpush/internal/printable"
+	"github.com/sealpush/sealpush/internal/answer"
 )
 
 // Notification is what the phones show. It is no secret to the relay: do not put there what the agent said.
@@ -108,16 +108,16 @@ func (n Notification) check(ctx context.Context) error {
 }
 
 func (c *Client) push(ctx context.Context, n Notification) ([]DeviceResult, error) {
-	a, err := c.do(ctx, call{method: http.MethodPost, path: "/push", body: n})
+	said, err := c.do(ctx, call{method: http.MethodPost, path: "/push", body: n})
 	if err != nil {
 		return nil, err
 	}
 	reached := 0
-	for i := range a.Results {
-		device := &a.Results[i]
-		device.Platform = printable.Text(device.Platform, maxMessage)
-		device.Status = printable.Text(device.Status, maxMessage)
-		device.Reason = printable.Text(device.Reason, maxMessage)
+	for i := range said.Results {
+		device := &said.Results[i]
+		device.Platform = answer.Line(start(device.Platform))
+		device.Status = answer.Line(start(device.Status))
+		device.Reason = answer.Line(start(device.Reason))
 		switch device.Status {
 		case DeviceSent:
 			reached++
@@ -127,10 +127,10 @@ func (c *Client) push(ctx context.Context, n Notification) ([]DeviceResult, erro
 			c.log().WarnContext(ctx, "device not reached", "platform", device.Platform, "status", device.Status, "reason", device.Reason)
 		}
 	}
-	if reached == 0 && len(a.Results) > 0 {
-		return a.Results, fmt.Errorf("%w (of %d)", ErrNotDelivered, len(a.Results))
+	if reached == 0 && len(said.Results) > 0 {
+		return said.Results, fmt.Errorf("%w (of %d)", ErrNotDelivered, len(said.Results))
 	}
-	return a.Results, nil
+	return said.Results, nil
 }
 
 func (c *Client) failed(ctx context.Context, devices []DeviceResult, err error) Result {

@@ -40,7 +40,7 @@ func TestNotifySends(t *testing.T) {
 	want := bridge.Result{Status: bridge.StatusSent, Devices: []bridge.DeviceResult{
 		{Platform: "ios", Status: bridge.DeviceSent},
 		{Platform: "ios", Status: bridge.DeviceRemoved, Reason: "Unregistered"},
-		{Platform: "android", Status: bridge.DeviceFailed, Reason: "UNAVAILABLE\ufffd[31m"},
+		{Platform: "android", Status: bridge.DeviceFailed, Reason: "UNAVAILABLE [31m"},
 	}}
 	if diff := cmp.Diff(want, result); diff != "" {
 		t.Error(diff)
@@ -192,8 +192,8 @@ func TestFailures(t *testing.T) {
 		{"every device removed", say(200, `{"ok":true,"results":[{"platform":"ios","status":"removed","reason":"Unregistered"}]}`), nil, 1, all(bridge.ErrNotDelivered), "WARN"},
 		{"not ok", say(200, `{"ok":false,"error":"no quota"}`), nil, 1, relayError(200, "no quota"), "WARN"},
 		{"refused", say(400, `{"ok":false,"error":"missing title"}`), nil, 1, relayError(400, "missing title"), "WARN"},
-		{"down", say(503, "upstream\x00 is\r\ndown"), nil, 1, relayError(503, "upstream\ufffd is down"), "WARN"},
-		{"long answer", say(500, strings.Repeat("x", 4000)), nil, 1, relayError(500, strings.Repeat("x", 509)+"…"), "WARN"},
+		{"down", say(503, "upstream\x00 is\r\ndown"), nil, 1, relayError(503, "upstream  is  down"), "WARN"},
+		{"long answer", say(500, strings.Repeat("x", 4000)), nil, 1, relayError(500, strings.Repeat("x", 512)), "WARN"},
 		{"captive portal", say(200, `<html>`), nil, 1, relayError(200, "<html>"), "WARN"},
 		{"redirect", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Location", "https://elsewhere.example/")

@@ -11,18 +11,15 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/sealpush/sealpush/internal/printable"
+	"github.com/sealpush/sealpush/internal/answer"
 	"github.com/sealpush/sealpush/internal/retry"
 	"github.com/sealpush/sealpush/pushauth"
 )
 
-const (
-	maxAnswer  = 64 << 10 // bytes that are read of an answer
-	maxMessage = 512      // bytes of it that are kept
-)
+const maxAnswer = 64 << 10 // bytes that are read of an answer
 
-// answer is what the relay says to everything.
-type answer struct {
+// reply is what the relay says to everything.
+type reply struct {
 	OK      bool           `json:"ok"`
 	Error   string         `json:"error"`
 	Message string         `json:"message"`
@@ -40,12 +37,12 @@ type call struct {
 func (r call) String() string { return r.method + " " + r.path }
 
 // do makes the call within callTimeout. Its error is a *RelayError.
-func (c *Client) do(ctx context.Context, r call) (answer, error) {
+func (c *Client) do(ctx context.Context, r call) (reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	resp, err := c.send(ctx, r)
 	if err != nil {
-		return answer{}, &RelayError{Call: r.String(), Err: err}
+		return reply{}, &RelayError{Call: r.String(), Err: err}
 	}
 	defer resp.Body.Close()
 
@@ -53,22 +50,22 @@ func (c *Client) do(ctx context.Context, r call) (answer, error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
 		failed.Err = fmt.Errorf("reading its answer: %w", err)
-		return answer{}, failed
+		return reply{}, failed
 	}
-	var a answer
-	known := json.Unmarshal(body, &a) == nil
-	if known && a.OK && resp.StatusCode/100 == 2 {
-		return a, nil
+	var said reply
+	known := json.Unmarshal(body, &said) == nil
+	if known && said.OK && resp.StatusCode/100 == 2 {
+		return said, nil
 	}
 	failed.Message = string(body)
-	if known && a.Error != "" {
-		failed.Message = a.Error
+	if known && said.Error != "" {
+		failed.Message = said.Error
 	}
-	failed.Message = printable.Text(failed.Message, maxMessage, append(r.secrets, bearer(resp), c.config.ClientSecret)...)
+	failed.Message = answer.Line(start(failed.Message), append(r.secrets, bearer(resp), c.config.ClientSecret)...)
 	if !known && resp.StatusCode/100 == 2 {
 		failed.Err = errors.New("which is not what a push relay answers; is url right?")
 	}
-	return answer{}, failed
+	return reply{}, failed
 }
 
 func (c *Client) send(ctx context.Context, r call) (*http.Response, error) {
@@ -97,6 +94,9 @@ func isTokenError(err error) bool {
 	_, ok := errors.AsType[*pushauth.TokenError](err)
 	return ok
 }
+
+// start is more of a text than answer.Line keeps, and little enough to search for secrets.
+func start(text string) string { return text[:min(len(text), 4*answer.MaxText)] }
 
 // bearer is the token that the answered request carried.
 func bearer(resp *http.Response) string {

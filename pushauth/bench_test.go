@@ -1,9 +1,6 @@
 package pushauth_test
 
 import (
-	"io"
-	"log/slog"
-	"net/http"
 	"testing"
 
 	"github.com/sealpush/sealpush/pushauth"
@@ -12,15 +9,7 @@ import (
 // warmSource has a token in its cache.
 func warmSource(tb testing.TB) *pushauth.Source {
 	tb.Helper()
-	service := handlerTransport{http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		io.WriteString(w, `{"access_token":"tok-1","token_type":"Bearer","expires_in":3600}`)
-	})}
-	source, err := pushauth.NewSource(credentials,
-		pushauth.WithHTTPClient(&http.Client{Transport: service}),
-		pushauth.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	_, source := newService(tb)
 	if _, err := source.Token(tb.Context()); err != nil {
 		tb.Fatal(err)
 	}

@@ -14,7 +14,7 @@ var ErrInvalidClient = errors.New("pushauth: client id or client secret is wrong
 // TokenError says why the token service issued no token. It is immutable and safe for concurrent use.
 type TokenError struct {
 	StatusCode int           // the answer's status, 0 when there was none
-	Message    string        // what the service said, printable and at most 256 bytes; often empty
+	Message    string        // what the service said, printable and at most 512 bytes; often empty
 	RetryAfter time.Duration // what the service asked for, 0 when it did not
 	Err        error         // what went wrong, nil when the status says it all
 }

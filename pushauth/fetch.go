@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/sealpush/sealpush/internal/printable"
+	"github.com/sealpush/sealpush/internal/answer"
 	"github.com/sealpush/sealpush/internal/retry"
 )
 
@@ -30,7 +29,7 @@ func (s *Source) fetch(ctx context.Context) (Token, error) {
 	}
 	defer resp.Body.Close()
 
-	failed := &TokenError{StatusCode: resp.StatusCode, RetryAfter: retryAfter(resp, start)}
+	failed := &TokenError{StatusCode: resp.StatusCode, RetryAfter: answer.RetryAfter(resp.Header, start)}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
@@ -62,24 +61,13 @@ func (s *Source) post(ctx context.Context) (*http.Response, error) {
 // message is what the service said, fit to print: its "error" when it sent one.
 func (s *Source) message(body []byte) string {
 	text := string(body)
-	var answer struct {
+	var said struct {
 		Error       string `json:"error"`
 		Description string `json:"error_description"`
 	}
-	if json.Unmarshal(body, &answer) == nil && answer.Error != "" {
-		text = strings.TrimSuffix(answer.Error+": "+answer.Description, ": ")
+	if json.Unmarshal(body, &said) == nil && said.Error != "" {
+		text = strings.TrimSuffix(said.Error+": "+said.Description, ": ")
 	}
-	return printable.Text(text, maxAnswerMessage, s.credentials.ClientSecret)
-}
-
-// retryAfter reads the Retry-After header (RFC 9110 section 10.2.3), seconds or a date.
-func retryAfter(resp *http.Response, now time.Time) time.Duration {
-	value := resp.Header.Get("Retry-After")
-	if seconds, ok := number(json.RawMessage(strconv.Quote(value))); ok {
-		return max(0, clampSeconds(seconds))
-	}
-	if date, err := http.ParseTime(value); err == nil {
-		return max(0, date.Sub(now))
-	}
-	return 0
+	text = text[:min(len(text), 4*answer.MaxText)] // more than is kept, and little enough to search for the secret
+	return answer.Line(text, s.credentials.ClientSecret)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+
+	"github.com/sealpush/sealpush/internal/answer"
 )
 
 // Transport is an [http.RoundTripper] that sends each request with a bearer token from Source.
@@ -46,7 +48,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !ok {
 		return resp, nil
 	}
-	drain(resp.Body)
+	answer.Drain(resp.Body)
 	token, err = t.token(req)
 	if err != nil {
 		if body != nil {
@@ -118,10 +120,4 @@ func checkRedirect(req *http.Request) error {
 		return errors.New("pushauth: the relay redirected to another origin, which must not see the token")
 	}
 	return nil
-}
-
-// drain reads what is left of a small body, so that its connection can be used again, and closes it.
-func drain(body io.ReadCloser) {
-	io.CopyN(io.Discard, body, 4<<10)
-	body.Close()
 }

@@ -14,26 +14,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sealpush/sealpush/pushauth"
+	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
 
-// relay notes the token and the body of each request and answers as told.
-type relay struct {
-	answer func(token string) int
-	seen   []string // "token body"
-}
+const issueToken = `{"access_token":"tok","token_type":"Bearer","expires_in":3600}`
 
-func (r *relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	body, _ := io.ReadAll(req.Body)
-	token := strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")
-	r.seen = append(r.seen, strings.TrimSpace(token+" "+string(body)))
-	w.WriteHeader(r.answer(token))
-}
-
-func always(code int) func(string) int { return func(string) int { return code } }
-
-func post(t *testing.T, transport http.RoundTripper, body string) int {
+// push posts a notification to the relay and returns the status.
+func push(t *testing.T, service *relaytest.BridgeService, transport http.RoundTripper) int {
 	t.Helper()
-	resp, err := (&http.Client{Transport: transport}).Post("https://relay.example/push", "application/json", strings.NewReader(body))
+	client := &http.Client{Transport: transport}
+	resp, err := client.Post(service.RelayURL+"/push", "application/json", strings.NewReader(`{"title":"t","body":"b"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,19 +31,30 @@ func post(t *testing.T, transport http.RoundTripper, body string) int {
 	return resp.StatusCode
 }
 
+func wantRequests(t *testing.T, service *relaytest.BridgeService, pushes, tokens int) {
+	t.Helper()
+	if got := service.RequestCount(relaytest.EndpointPush); got != pushes {
+		t.Fatalf("at %v: relay saw %d requests, want %d", time.Now(), got, pushes)
+	}
+	wantTokenRequests(t, service, tokens)
+}
+
 func TestTransportSendsTheToken(t *testing.T) {
-	service, relay := &tokenService{}, &relay{answer: always(200)}
-	transport := &pushauth.Transport{Source: newSource(t, service), Base: handlerTransport{relay}}
+	relay := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if got := r.Header.Get("Authorization"); got != "Bearer tok" || string(body) != "hello" || err != nil {
+			t.Errorf("relay saw %q with body %q, error %v", got, body, err)
+		}
+	})
+	transport := &pushauth.Transport{Source: newSource(t, status(200, issueToken)), Base: handlerTransport{relay}}
 	req := httptest.NewRequest("POST", "https://relay.example/push", strings.NewReader("hello"))
-	before := req.Clone(t.Context())
+	req.Header.Set("X-Mine", "1")
+	body, before := req.Body, req.Header.Clone()
 	resp, err := transport.RoundTrip(req)
 	if err != nil || resp.StatusCode != 200 {
 		t.Fatalf("answer %v, error %v", resp, err)
 	}
-	if diff := cmp.Diff([]string{"tok-1 hello"}, relay.seen); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff(before.Header, req.Header); diff != "" {
+	if diff := cmp.Diff(before, req.Header); diff != "" || req.Body != body {
 		t.Errorf("the caller's request was modified: %s", diff)
 	}
 }
@@ -62,86 +63,77 @@ func TestTransportFetchesAnewAfterRotation(t *testing.T) {
 	for name, later := range map[string]time.Duration{"at once": 0, "long after": 20 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				good := "tok-1"
-				service := &tokenService{}
-				relay := &relay{answer: func(token string) int {
-					if token != good {
-						return 401
-					}
-					return 200
-				}}
-				transport := &pushauth.Transport{Source: newSource(t, service), Base: handlerTransport{relay}}
-				if code := post(t, transport, "a"); code != 200 {
+				service, source := newService(t)
+				transport := &pushauth.Transport{Source: source, Base: service.Client().Transport}
+				if code := push(t, service, transport); code != 200 {
 					t.Fatalf("status %d", code)
 				}
 				time.Sleep(later)
-				good = "tok-2"
-				if code := post(t, transport, "b"); code != 200 {
+				service.RotateKey()
+				if code := push(t, service, transport); code != 200 {
 					t.Fatalf("status %d", code)
 				}
-				if diff := cmp.Diff([]string{"tok-1 a", "tok-1 b", "tok-2 b"}, relay.seen); diff != "" {
-					t.Error(diff)
+				wantRequests(t, service, 3, 2)
+				if got := len(service.Pushes(clientID)); got != 2 {
+					t.Errorf("%d pushes arrived", got)
 				}
-				wantRequests(t, service, 2)
 			})
 		})
 	}
 }
 
-func TestTransportReplacesATokenThatOutlivedItsKey(t *testing.T) {
+// Nobody knows whether a token that was never taken is old or the relay is wrong, until it is 30 s old.
+func TestTransportReplacesATokenThatWasNeverTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		service := &tokenService{}
-		relay := &relay{answer: func(token string) int {
-			if token == "tok-1" {
-				return 401
-			}
-			return 200
-		}}
-		source := newSource(t, service)
-		wantToken(t, source, "tok-1") // and no relay ever took it
-		transport := &pushauth.Transport{Source: source, Base: handlerTransport{relay}}
+		service, source := newService(t)
+		transport := &pushauth.Transport{Source: source, Base: service.Client().Transport}
+		mustToken(t, source)
+		service.RotateKey()
 		time.Sleep(30*time.Second - 1)
-		if code := post(t, transport, "a"); code != 401 {
+		if code := push(t, service, transport); code != 401 {
 			t.Errorf("status %d", code)
 		}
+		wantRequests(t, service, 2, 1)
 		time.Sleep(1)
-		if code := post(t, transport, "b"); code != 200 {
+		if code := push(t, service, transport); code != 200 {
 			t.Errorf("status %d", code)
 		}
-		if diff := cmp.Diff([]string{"tok-1 a", "tok-1 a", "tok-1 b", "tok-2 b"}, relay.seen); diff != "" {
-			t.Error(diff)
-		}
+		wantRequests(t, service, 4, 2)
 	})
 }
 
 func TestRelayThatAlwaysAnswers401(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		service, relay := &tokenService{}, &relay{answer: always(401)}
-		transport := &pushauth.Transport{Source: newSource(t, service), Base: handlerTransport{relay}}
+		service, source := newService(t)
+		service.Script(relaytest.EndpointPush, relaytest.Always, relaytest.Answer{Status: 401})
+		transport := &pushauth.Transport{Source: source, Base: service.Client().Transport}
 		for second := range 300 {
-			if code := post(t, transport, "x"); code != 401 {
+			if code := push(t, service, transport); code != 401 {
 				t.Fatalf("status %d", code)
 			}
-			if got, want := len(relay.seen), 2*(second+1); got != want {
-				t.Fatalf("after %d calls the relay saw %d requests, want %d", second+1, got, want)
-			}
-			wantRequests(t, service, int64(1+second/30))
+			wantRequests(t, service, 2*(second+1), 1+second/30)
 			time.Sleep(time.Second)
 		}
 	})
 }
 
 func TestTransportCannotResendABodyThatIsGone(t *testing.T) {
-	service, relay := &tokenService{}, &relay{answer: always(401)}
-	transport := &pushauth.Transport{Source: newSource(t, service), Base: handlerTransport{relay}}
-	req := httptest.NewRequest("POST", "https://relay.example/push", io.MultiReader(strings.NewReader("once")))
+	service, source := newService(t)
+	transport := &pushauth.Transport{Source: source, Base: service.Client().Transport}
+	service.Script(relaytest.EndpointPush, 1, relaytest.Answer{Status: 401, Body: "no"})
+	req, err := http.NewRequest("POST", service.RelayURL+"/push", io.MultiReader(strings.NewReader(`{"title":"t","body":"b"}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
 	resp, err := transport.RoundTrip(req)
 	if err != nil || resp.StatusCode != 401 {
 		t.Fatalf("answer %v, error %v", resp, err)
 	}
-	if diff := cmp.Diff([]string{"tok-1 once"}, relay.seen); diff != "" {
-		t.Error(diff)
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); string(body) != "no" || err != nil {
+		t.Errorf("the caller got %q of the answer, error %v", body, err)
 	}
+	wantRequests(t, service, 1, 1)
 }
 
 // closeCounter is a body that knows how often it was closed.
@@ -170,19 +162,19 @@ func TestTransportClosesBodies(t *testing.T) {
 			name: "no token", service: status(401, ``), requests: 1, err: pushauth.ErrInvalidClient,
 			base: func(*atomic.Int64) http.RoundTripper { return nil },
 		}, {
-			name: "relay unreachable", service: status(200, `{"access_token":"t","expires_in":3600}`), requests: 1, err: broken,
+			name: "relay unreachable", service: status(200, issueToken), requests: 1, err: broken,
 			base: func(*atomic.Int64) http.RoundTripper {
 				return closing(func(*http.Request) (*http.Response, error) { return nil, broken })
 			},
 		}, {
-			name: "401 twice", service: status(200, `{"access_token":"t","expires_in":3600}`), getBody: true, requests: 2, answers: 1,
+			name: "401 twice", service: status(200, issueToken), getBody: true, requests: 2, answers: 1,
 			base: func(answers *atomic.Int64) http.RoundTripper {
 				return closing(func(*http.Request) (*http.Response, error) {
 					return &http.Response{StatusCode: 401, Body: closeCounter{strings.NewReader("no"), answers}}, nil
 				})
 			},
 		}, {
-			name: "no second token", service: onceThen(`{"access_token":"t"}`, 401), getBody: true, requests: 2, answers: 1, err: pushauth.ErrInvalidClient,
+			name: "no second token", service: onceThen(`{"access_token":"tok"}`, 401), getBody: true, requests: 2, answers: 1, err: pushauth.ErrInvalidClient,
 			base: func(answers *atomic.Int64) http.RoundTripper {
 				return closing(func(*http.Request) (*http.Response, error) {
 					return &http.Response{StatusCode: 401, Body: closeCounter{strings.NewReader("no"), answers}}, nil
@@ -223,14 +215,9 @@ func onceThen(body string, code int) http.HandlerFunc {
 }
 
 func TestTransportCarriesNoTokenToAnotherOrigin(t *testing.T) {
-	relay := &relay{}
-	source := newSource(t, &tokenService{})
-	elsewhere := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Host != "relay.example" {
-			t.Errorf("%s saw %q", r.URL.Host, r.Header.Get("Authorization"))
-			return
-		}
-		relay.seen = append(relay.seen, r.URL.Path)
+	var seen []string
+	hosts := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = append(seen, r.URL.String())
 		switch r.URL.Path {
 		case "/a":
 			http.Redirect(w, r, "/b", http.StatusTemporaryRedirect)
@@ -238,11 +225,14 @@ func TestTransportCarriesNoTokenToAnotherOrigin(t *testing.T) {
 			http.Redirect(w, r, "https://elsewhere.example/c", http.StatusTemporaryRedirect)
 		}
 	})
-	client := &http.Client{Transport: &pushauth.Transport{Source: source, Base: handlerTransport{elsewhere}}}
+	client := &http.Client{Transport: &pushauth.Transport{
+		Source: newSource(t, status(200, issueToken)),
+		Base:   handlerTransport{hosts},
+	}}
 	if _, err := client.Get("https://relay.example/a"); err == nil || !strings.Contains(err.Error(), "another origin") {
 		t.Errorf("error %v", err)
 	}
-	if diff := cmp.Diff([]string{"/a", "/b"}, relay.seen); diff != "" {
+	if diff := cmp.Diff([]string{"https://relay.example/a", "https://relay.example/b"}, seen); diff != "" {
 		t.Error(diff)
 	}
 }
