@@ -1,7 +1,6 @@
 package bridge_test
 
 import (
-	"net/http"
 	"testing"
 
 	"github.com/sealpush/sealpush/bridge"
@@ -16,12 +15,10 @@ var foreign = []byte(`{"jsonrpc":"2.0","id":17,"method":"session/prompt","params
 	`green. If it is, push the branch, open a pull request against main, and write two sentences about what was wrong in the description. Do not touch ` +
 	`the migration scripts, the other team owns them. When you are done, send me a short summary of what you changed and what is left to do; I read it on my way home tonight, so keep it to a few lines."}]}}`)
 
-var notification = bridge.Notification{Title: "Agent", Body: "New activity"}
-
 // debounced is a client that has just sent a notification.
 func debounced(tb testing.TB) *bridge.Client {
 	tb.Helper()
-	client := newClient(tb, &service{})
+	_, client := newClient(tb)
 	if result := client.Notify(tb.Context(), notification); result.Status != bridge.StatusSent {
 		tb.Fatal(result)
 	}
@@ -47,7 +44,8 @@ func BenchmarkNotifyDebouncedParallel(b *testing.B) {
 }
 
 func BenchmarkHandleForeignMessage(b *testing.B) {
-	client, ctx := newClient(b, http.NotFoundHandler()), b.Context()
+	_, client := newClient(b)
+	ctx := b.Context()
 	b.ReportAllocs()
 	b.SetBytes(int64(len(foreign)))
 	for b.Loop() {

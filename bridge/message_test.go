@@ -4,31 +4,32 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sealpush/sealpush/bridge"
+	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
 
 func TestHandleMessage(t *testing.T) {
 	const token = "hunter2-device-token"
-	register := func(platform string) string {
-		return `POST /register {"device_token":"` + token + `","platform":"` + platform + `"}`
+	register := func(platform string) relaytest.BridgeDevice {
+		return relaytest.BridgeDevice{Token: token, Platform: platform}
 	}
+	var none relaytest.BridgeDevice
 	params := `"params":{"deviceToken":"` + token + `","platform":"apns"}`
 	tests := []struct {
 		name, message string
 		handled       bool
-		field         string // of the FieldError; none when empty
-		request       string // that the relay sees; none when empty
+		field         string                 // of the FieldError; none when empty
+		device        relaytest.BridgeDevice // that is registered then
 	}{
 		// Ours.
 		{"as in the document", `{
 			"method": "bridge/registerPushToken",
 			"params": {"deviceToken": "` + token + `", "platform": "apns", "bundleId": "com.aptove.ios"}
-		}`, true, "", `POST /register {"device_token":"` + token + `","platform":"ios","bundle_id":"com.aptove.ios"}`},
+		}`, true, "", relaytest.BridgeDevice{Token: token, Platform: "ios", BundleID: "com.aptove.ios"}},
 		{"with jsonrpc", `{"jsonrpc":"2.0","method":"bridge/registerPushToken",` + params + `}`, true, "", register("ios")},
 		{"with an id", `{"id":1,"method":"bridge/registerPushToken",` + params + `}`, true, "", register("ios")},
 		{"params first", `{` + params + `,"method":"bridge/registerPushToken"}`, true, "", register("ios")},
@@ -38,7 +39,6 @@ func TestHandleMessage(t *testing.T) {
 		{"android", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `","platform":"android"}}`, true, "", register("android")},
 		{"empty bundle id", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `","platform":"fcm","bundleId":""}}`, true, "", register("android")},
 		{"null bundle id", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `","platform":"fcm","bundleId":null}}`, true, "", register("android")},
-		{"unregister", `{"method":"bridge/unregisterPushToken","params":{"deviceToken":"` + token + `"}}`, true, "", `DELETE /register {"device_token":"` + token + `"}`},
 
 		// Ours in disguise.
 		{"escaped slash", `{"method":"bridge\/registerPushToken",` + params + `}`, true, "", register("ios")},
@@ -50,50 +50,47 @@ func TestHandleMessage(t *testing.T) {
 		{"escaped name", `{"m\u0065thod":"bridge/registerPushToken",` + params + `}`, true, "", register("ios")},
 
 		// Ours and malformed: an error, no request, and never forwarded.
-		{"no params", `{"method":"bridge/registerPushToken"}`, true, "params", ""},
-		{"null params", `{"method":"bridge/registerPushToken","params":null}`, true, "params", ""},
-		{"params by position", `{"method":"bridge/registerPushToken","params":["` + token + `","apns"]}`, true, "params", ""},
-		{"no token", `{"method":"bridge/registerPushToken","params":{"platform":"apns"}}`, true, "deviceToken", ""},
-		{"empty token", `{"method":"bridge/unregisterPushToken","params":{"deviceToken":""}}`, true, "deviceToken", ""},
-		{"numeric token", `{"method":"bridge/registerPushToken","params":{"deviceToken":42424242,"platform":"apns"}}`, true, "deviceToken", ""},
-		{"token with a line break", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `\n","platform":"apns"}}`, true, "deviceToken", ""},
-		{"endless token", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + strings.Repeat("hunter2", 1000) + `","platform":"apns"}}`, true, "deviceToken", ""},
-		{"no platform", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `"}}`, true, "platform", ""},
-		{"unknown platform", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `","platform":"hunter2"}}`, true, "platform", ""},
-		{"platform in another case", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `","platform":"APNS"}}`, true, "platform", ""},
-		{"wrong bundle id", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `","platform":"apns","bundleId":7}}`, true, "bundleId", ""},
-		{"cut short", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token, true, "message", ""},
-		{"cut short and escaped", `{"method":"bridge\/register\u0050ushToken","params":{"deviceToken":"` + token, true, "message", ""},
-		{"two in one", `{"method":"x"}{"method":"bridge/registerPushToken",` + params + `}`, true, "message", ""},
-		{"batch", `[{"method":"x"},{"method":"bridge/registerPushToken",` + params + `}]`, true, "message", ""},
-		{"method twice, ours last", `{"method":"x","method":"bridge/registerPushToken",` + params + `}`, true, "method", ""},
-		{"method twice, ours first", `{"method":"bridge/registerPushToken","method":"x",` + params + `}`, true, "method", ""},
-		{"method twice, ours both", `{"method":"bridge/registerPushToken","method":"bridge/registerPushToken",` + params + `}`, true, "method", ""},
-		{"method in another case", `{"Method":"bridge/registerPushToken",` + params + `}`, true, "method", ""},
+		{"no params", `{"method":"bridge/registerPushToken"}`, true, "params", none},
+		{"null params", `{"method":"bridge/registerPushToken","params":null}`, true, "params", none},
+		{"params by position", `{"method":"bridge/registerPushToken","params":["` + token + `","apns"]}`, true, "params", none},
+		{"no token", `{"method":"bridge/registerPushToken","params":{"platform":"apns"}}`, true, "deviceToken", none},
+		{"empty token", `{"method":"bridge/unregisterPushToken","params":{"deviceToken":""}}`, true, "deviceToken", none},
+		{"numeric token", `{"method":"bridge/registerPushToken","params":{"deviceToken":42424242,"platform":"apns"}}`, true, "deviceToken", none},
+		{"token with a line break", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `\n","platform":"apns"}}`, true, "deviceToken", none},
+		{"endless token", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + strings.Repeat("hunter2", 1000) + `","platform":"apns"}}`, true, "deviceToken", none},
+		{"no platform", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `"}}`, true, "platform", none},
+		{"unknown platform", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `","platform":"hunter2"}}`, true, "platform", none},
+		{"platform in another case", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `","platform":"APNS"}}`, true, "platform", none},
+		{"wrong bundle id", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `","platform":"apns","bundleId":7}}`, true, "bundleId", none},
+		{"cut short", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token, true, "message", none},
+		{"cut short and escaped", `{"method":"bridge\/register\u0050ushToken","params":{"deviceToken":"` + token, true, "message", none},
+		{"two in one", `{"method":"x"}{"method":"bridge/registerPushToken",` + params + `}`, true, "message", none},
+		{"batch", `[{"method":"x"},{"method":"bridge/registerPushToken",` + params + `}]`, true, "message", none},
+		{"method twice, ours last", `{"method":"x","method":"bridge/registerPushToken",` + params + `}`, true, "method", none},
+		{"method twice, ours first", `{"method":"bridge/registerPushToken","method":"x",` + params + `}`, true, "method", none},
+		{"method twice, ours both", `{"method":"bridge/registerPushToken","method":"bridge/registerPushToken",` + params + `}`, true, "method", none},
+		{"method in another case", `{"Method":"bridge/registerPushToken",` + params + `}`, true, "method", none},
 
 		// Somebody else's.
-		{"prompt", string(foreign), false, "", ""},
-		{"answer", `{"jsonrpc":"2.0","id":1,"result":{"PushToken":"yes"}}`, false, "", ""},
-		{"ours in params", `{"method":"session/prompt","params":{"method":"bridge/registerPushToken"}}`, false, "", ""},
-		{"ours in a string", `{"method":"session/prompt","params":{"text":"{\"method\":\"bridge/registerPushToken\"}"}}`, false, "", ""},
-		{"ours as a name", `{"bridge/registerPushToken":"method"}`, false, "", ""},
-		{"longer", `{"method":"bridge/registerPushTokens"}`, false, "", ""},
-		{"shorter", `{"method":"registerPushToken"}`, false, "", ""},
-		{"another case", `{"method":"bridge/registerpushtoken"}`, false, "", ""},
-		{"escaped to something else", `{"method":"bridge/register\u0050ushTokem"}`, false, "", ""},
-		{"escaped backslash", `{"method":"bridge/register\\u0050ushToken"}`, false, "", ""},
-		{"method is no string", `{"method":["bridge/registerPushToken"]}`, false, "", ""},
-		{"batch of others", `[{"method":"x"},[{"method":"bridge/registerPushToken"}],7,"PushToken"]`, false, "", ""},
-		{"a string", `"bridge/registerPushToken"`, false, "", ""},
-		{"not JSON", `PushToken {`, false, "", ""},
-		{"empty", ``, false, "", ""},
+		{"prompt", string(foreign), false, "", none},
+		{"answer", `{"jsonrpc":"2.0","id":1,"result":{"PushToken":"yes"}}`, false, "", none},
+		{"ours in params", `{"method":"session/prompt","params":{"method":"bridge/registerPushToken"}}`, false, "", none},
+		{"ours in a string", `{"method":"session/prompt","params":{"text":"{\"method\":\"bridge/registerPushToken\"}"}}`, false, "", none},
+		{"ours as a name", `{"bridge/registerPushToken":"method"}`, false, "", none},
+		{"longer", `{"method":"bridge/registerPushTokens"}`, false, "", none},
+		{"shorter", `{"method":"registerPushToken"}`, false, "", none},
+		{"another case", `{"method":"bridge/registerpushtoken"}`, false, "", none},
+		{"escaped to something else", `{"method":"bridge/register\u0050ushTokem"}`, false, "", none},
+		{"escaped backslash", `{"method":"bridge/register\\u0050ushToken"}`, false, "", none},
+		{"method is no string", `{"method":["bridge/registerPushToken"]}`, false, "", none},
+		{"batch of others", `[{"method":"x"},[{"method":"bridge/registerPushToken"}],7,"PushToken"]`, false, "", none},
+		{"a string", `"bridge/registerPushToken"`, false, "", none},
+		{"not JSON", `PushToken {`, false, "", none},
+		{"empty", ``, false, "", none},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			service := &service{}
-			service.set(say(200, `{"ok":true,"message":"done"}`))
-			client := newClient(t, service)
-			before := tt.message
+			service, client := newClient(t)
 			raw := []byte(tt.message)
 			handled, err := client.HandleMessage(t.Context(), raw)
 			if handled != tt.handled || bridge.IsPushMessage(raw) != tt.handled {
@@ -106,14 +103,17 @@ func TestHandleMessage(t *testing.T) {
 			if err != nil && (strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "4242")) {
 				t.Errorf("error quotes the message: %v", err)
 			}
-			var want []string
-			if tt.request != "" {
-				want = []string{tt.request}
+			var want []relaytest.BridgeDevice
+			if tt.device != none {
+				want = append(want, tt.device)
 			}
-			if diff := cmp.Diff(want, service.requests()); diff != "" {
-				t.Error(diff)
+			if got := service.Devices(clientID); !slices.Equal(got, want) {
+				t.Errorf("registered %q, want %q", got, want)
 			}
-			if string(raw) != before {
+			if tt.device == none && service.RequestCount(relaytest.EndpointToken) != 0 {
+				t.Error("a service was asked")
+			}
+			if string(raw) != tt.message {
 				t.Error("the message was modified")
 			}
 
@@ -126,6 +126,18 @@ func TestHandleMessage(t *testing.T) {
 				t.Errorf("disabled: handled = %v, error %v", handled, err)
 			}
 		})
+	}
+}
+
+func TestHandleMessageUnregisters(t *testing.T) {
+	service, client := newClient(t)
+	mustRegister(t, client, phone, bridge.Device{Token: "another", Platform: "fcm"})
+	handled, err := client.HandleMessage(t.Context(), []byte(`{"method":"bridge/unregisterPushToken","params":{"deviceToken":"hunter2-device-token"}}`))
+	if !handled || err != nil {
+		t.Errorf("handled = %v, error %v", handled, err)
+	}
+	if got := service.Devices(clientID); len(got) != 1 || got[0].Token != "another" {
+		t.Errorf("left are %v", got)
 	}
 }
 

@@ -3,7 +3,7 @@ package bridge_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -17,6 +17,7 @@ import (
 
 	"github.com/sealpush/sealpush/bridge"
 	"github.com/sealpush/sealpush/pushauth"
+	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
 
 func wantStatus(t *testing.T, client *bridge.Client, want bridge.Status) bridge.Result {
@@ -29,24 +30,23 @@ func wantStatus(t *testing.T, client *bridge.Client, want bridge.Status) bridge.
 }
 
 func TestNotifySends(t *testing.T) {
-	service := &service{}
-	service.set(say(200, `{"ok":true,"results":[
-		{"platform":"ios","status":"sent"},
-		{"platform":"ios","status":"removed","reason":"Unregistered"},
-		{"platform":"android","status":"failed","reason":"UNAVAILABLE\u001b[31m"}]}`))
 	var log strings.Builder
-	client := newClient(t, service, bridge.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	service, client := newClient(t, bridge.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	mustRegister(t, client, phone, bridge.Device{Token: "dead", Platform: "ios"}, bridge.Device{Token: "failing", Platform: "android"})
+	service.KillDevice("dead")
+	service.FailDevice("failing", "UNAVAILABLE\x1b[31m "+strings.Repeat("0a", 32))
 	result := client.Notify(t.Context(), bridge.Notification{Title: "Agent Name", Body: "New activity", Data: map[string]string{"a": "b"}})
 	want := bridge.Result{Status: bridge.StatusSent, Devices: []bridge.DeviceResult{
 		{Platform: "ios", Status: bridge.DeviceSent},
 		{Platform: "ios", Status: bridge.DeviceRemoved, Reason: "Unregistered"},
-		{Platform: "android", Status: bridge.DeviceFailed, Reason: "UNAVAILABLE [31m"},
+		{Platform: "android", Status: bridge.DeviceFailed, Reason: "UNAVAILABLE [31m [redacted]"},
 	}}
 	if diff := cmp.Diff(want, result); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{`POST /push {"title":"Agent Name","body":"New activity","data":{"a":"b"}}`}, service.requests()); diff != "" {
-		t.Error(diff)
+	pushes := service.Pushes(clientID)
+	if len(pushes) != 1 || pushes[0].Title != "Agent Name" || pushes[0].Body != "New activity" || pushes[0].Data["a"] != "b" {
+		t.Errorf("arrived: %+v", pushes)
 	}
 	if got := strings.Count(log.String(), "level=WARN"); got != 2 || !strings.Contains(log.String(), "reason=Unregistered") {
 		t.Errorf("want a warning for each of the two devices not reached, got:\n%s", &log)
@@ -56,8 +56,7 @@ func TestNotifySends(t *testing.T) {
 // The line of the document: sent, dropped, dropped, sent.
 func TestDebounceAsInTheDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		service := &service{}
-		client := newClient(t, service)
+		service, client := newClient(t)
 		start := time.Now()
 		for _, step := range []struct {
 			at   time.Duration
@@ -71,9 +70,7 @@ func TestDebounceAsInTheDocument(t *testing.T) {
 			time.Sleep(step.at - time.Since(start))
 			wantStatus(t, client, step.want)
 		}
-		if got := len(service.requests()); got != 2 {
-			t.Errorf("the relay saw %d pushes", got)
-		}
+		wantPushes(t, service, 2)
 	})
 }
 
@@ -81,7 +78,7 @@ func TestDebounceBoundary(t *testing.T) {
 	for _, cooldown := range []time.Duration{bridge.DefaultCooldown, time.Second} {
 		t.Run(cooldown.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				client := newClient(t, &service{}, bridge.WithCooldown(cooldown))
+				_, client := newClient(t, bridge.WithCooldown(cooldown))
 				wantStatus(t, client, bridge.StatusSent)
 				time.Sleep(cooldown - 1)
 				wantStatus(t, client, bridge.StatusDebounced)
@@ -96,12 +93,8 @@ func TestDebounceBoundary(t *testing.T) {
 
 func TestCooldownCountsFromTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		service := &service{}
-		service.set(func(w http.ResponseWriter, r *http.Request) {
-			time.Sleep(4 * time.Second)
-			say(200, `{"ok":true,"results":[{"platform":"ios","status":"sent"}]}`)(w, r)
-		})
-		client := newClient(t, service)
+		service, client := newClient(t)
+		service.Script(relaytest.EndpointPush, 1, relaytest.Answer{Delay: 4 * time.Second})
 		wantStatus(t, client, bridge.StatusSent) // takes 4 s
 		time.Sleep(26*time.Second - 1)
 		wantStatus(t, client, bridge.StatusDebounced)
@@ -112,12 +105,9 @@ func TestCooldownCountsFromTheStart(t *testing.T) {
 
 func TestSimultaneousCallsSendOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		service, release := &service{}, make(chan struct{})
-		service.set(func(w http.ResponseWriter, r *http.Request) {
-			<-release
-			say(200, `{"ok":true,"results":[{"platform":"ios","status":"sent"}]}`)(w, r)
-		})
-		client := newClient(t, service, bridge.WithCooldown(0))
+		service, client := newClient(t, bridge.WithCooldown(0))
+		release := make(chan struct{})
+		service.Script(relaytest.EndpointPush, 1, relaytest.Answer{Hold: release})
 		var sent, debounced atomic.Int64
 		var wg sync.WaitGroup
 		for range 20 {
@@ -133,18 +123,18 @@ func TestSimultaneousCallsSendOnce(t *testing.T) {
 		synctest.Wait()
 		close(release)
 		wg.Wait()
-		if sent.Load() != 1 || debounced.Load() != 19 || len(service.requests()) != 1 {
+		if sent.Load() != 1 || debounced.Load() != 19 {
 			t.Errorf("%d sent, %d debounced", sent.Load(), debounced.Load())
 		}
+		wantPushes(t, service, 1)
 	})
 }
 
 func TestFailureBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		service := &service{}
-		client := newClient(t, service)
+		service, client := newClient(t)
 		for range 2 { // a success starts over
-			service.set(say(502, `bad gateway`))
+			service.Script(relaytest.EndpointPush, relaytest.Always, relaytest.Answer{Status: 502})
 			wantStatus(t, client, bridge.StatusFailed)
 			for _, wait := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
 				time.Sleep(wait*time.Second - 1)
@@ -152,14 +142,12 @@ func TestFailureBacksOff(t *testing.T) {
 				time.Sleep(1)
 				wantStatus(t, client, bridge.StatusFailed)
 			}
-			service.set(nil)
+			service.ClearScript()
 			time.Sleep(30 * time.Second)
 			wantStatus(t, client, bridge.StatusSent)
 			time.Sleep(30 * time.Second)
 		}
-		if got := len(service.requests()); got != 18 {
-			t.Errorf("the relay saw %d pushes: a push was repeated", got)
-		}
+		wantPushes(t, service, 18) // none was repeated by itself
 	})
 }
 
@@ -182,74 +170,88 @@ func TestFailures(t *testing.T) {
 	}
 	tests := []struct {
 		name     string
-		relay    http.HandlerFunc
-		token    http.HandlerFunc
-		requests int
+		endpoint relaytest.BridgeEndpoint
+		answer   relaytest.Answer
+		pushes   int
 		check    func(error) bool
 		level    string
 	}{
-		{"every device failed", say(200, `{"ok":true,"results":[{"platform":"ios","status":"failed","reason":"BadTopic"}]}`), nil, 1, all(bridge.ErrNotDelivered), "WARN"},
-		{"every device removed", say(200, `{"ok":true,"results":[{"platform":"ios","status":"removed","reason":"Unregistered"}]}`), nil, 1, all(bridge.ErrNotDelivered), "WARN"},
-		{"not ok", say(200, `{"ok":false,"error":"no quota"}`), nil, 1, relayError(200, "no quota"), "WARN"},
-		{"refused", say(400, `{"ok":false,"error":"missing title"}`), nil, 1, relayError(400, "missing title"), "WARN"},
-		{"down", say(503, "upstream\x00 is\r\ndown"), nil, 1, relayError(503, "upstream  is  down"), "WARN"},
-		{"long answer", say(500, strings.Repeat("x", 4000)), nil, 1, relayError(500, strings.Repeat("x", 512)), "WARN"},
-		{"captive portal", say(200, `<html>`), nil, 1, relayError(200, "<html>"), "WARN"},
-		{"redirect", func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Location", "https://elsewhere.example/")
-			w.WriteHeader(307)
-		}, nil, 1, relayError(307, ""), "WARN"},
-		{"401 twice", say(401, `{"ok":false,"error":"invalid token"}`), nil, 2, all(bridge.ErrUnauthorized), "WARN"},
-		{"echoes the token", func(w http.ResponseWriter, r *http.Request) {
-			say(400, "bad "+r.Header.Get("Authorization"))(w, r)
-		}, nil, 1, relayError(400, "bad Bearer [redacted]"), "WARN"},
-		{"wrong credentials", nil, say(401, `{"ok":false,"error":"invalid_client"}`), 0, all(pushauth.ErrInvalidClient), "ERROR"},
-		{"relay hangs", hang, nil, 1, all(context.DeadlineExceeded), "WARN"},
-		{"token service hangs", nil, hang, 0, all(context.DeadlineExceeded), "ERROR"},
+		{"not ok", relaytest.EndpointPush, relaytest.Answer{Status: 200, Body: `{"ok":false,"error":"no quota"}`}, 1, relayError(200, "no quota"), "WARN"},
+		{"refused", relaytest.EndpointPush, relaytest.Answer{Status: 400, Body: `{"ok":false,"error":"missing title"}`}, 1, relayError(400, "missing title"), "WARN"},
+		{"down", relaytest.EndpointPush, relaytest.Answer{Status: 503, Body: "upstream\x00 is\r\ndown"}, 1, relayError(503, "upstream  is  down"), "WARN"},
+		{"long answer", relaytest.EndpointPush, relaytest.Answer{Status: 500, Body: strings.Repeat("x", 4000)}, 1, relayError(500, strings.Repeat("x", 512)), "WARN"},
+		{"captive portal", relaytest.EndpointPush, relaytest.Answer{Status: 200, Body: `<html>`}, 1, relayError(200, "<html>"), "WARN"},
+		{"redirect", relaytest.EndpointPush, relaytest.Answer{Status: 307, Header: http.Header{"Location": {"/elsewhere"}}}, 1, relayError(307, ""), "WARN"},
+		{"no answer", relaytest.EndpointPush, relaytest.Answer{Drop: true}, 1, all(io.EOF), "WARN"},
+		{"401 twice", relaytest.EndpointPush, relaytest.Answer{Status: 401, Body: `{"ok":false,"error":"invalid token"}`}, 2, all(bridge.ErrUnauthorized), "WARN"},
+		{"wrong credentials", relaytest.EndpointToken, relaytest.Answer{Status: 401, Body: `{"ok":false,"error":"invalid_client"}`}, 0, all(pushauth.ErrInvalidClient), "ERROR"},
+		{"relay hangs", relaytest.EndpointPush, relaytest.Answer{Delay: time.Hour}, 1, all(context.DeadlineExceeded), "WARN"},
+		{"token service hangs", relaytest.EndpointToken, relaytest.Answer{Delay: time.Hour}, 0, all(context.DeadlineExceeded), "ERROR"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				service := &service{}
-				service.set(tt.relay)
-				service.setToken(tt.token)
 				var log strings.Builder
-				client := newClient(t, service, bridge.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+				service, client := newClient(t, bridge.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+				service.Script(tt.endpoint, relaytest.Always, tt.answer)
 				start := time.Now()
 				result := wantStatus(t, client, bridge.StatusFailed)
 				if !tt.check(result.Err) {
 					t.Errorf("error %v", result.Err)
 				}
-				if got := len(service.requests()); got != tt.requests {
-					t.Errorf("the relay saw %d requests, want %d", got, tt.requests)
-				}
+				wantPushes(t, service, tt.pushes)
 				if took := time.Since(start); took > 20*time.Second {
 					t.Errorf("took %v", took)
 				}
 				if !strings.Contains(log.String(), "level="+tt.level+` msg="push notification not sent"`) {
 					t.Errorf("log: %s", &log)
 				}
-				text := log.String() + fmt.Sprintf("%v %+v", result.Err, result)
-				for _, secret := range []string{config.ClientSecret, "tok-1"} {
-					if strings.Contains(text, secret) {
-						t.Errorf("shows %s:\n%s", secret, text)
-					}
-				}
-				time.Sleep(time.Second) // the failure did not use up the cooldown
-				service.set(nil)
-				service.setToken(nil)
-				time.Sleep(time.Minute)
+				service.ClearScript()
+				time.Sleep(time.Minute) // even wrong credentials are tried again
 				wantStatus(t, client, bridge.StatusSent)
 			})
 		})
 	}
 }
 
+// The failure of every device does not use up the cooldown, and is told apart from a relay that does not work.
+func TestNoDeviceReached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service, client := newClient(t)
+		mustRegister(t, client, phone)
+		service.FailDevice(phone.Token, "TooManyRequests")
+		result := wantStatus(t, client, bridge.StatusFailed)
+		if !errors.Is(result.Err, bridge.ErrNotDelivered) || len(result.Devices) != 1 || result.Devices[0].Reason != "TooManyRequests" {
+			t.Errorf("result %+v", result)
+		}
+		service.KillDevice(phone.Token)
+		time.Sleep(time.Second)
+		result = wantStatus(t, client, bridge.StatusFailed)
+		if !errors.Is(result.Err, bridge.ErrNotDelivered) || len(result.Devices) != 1 || result.Devices[0].Status != bridge.DeviceRemoved {
+			t.Errorf("result %+v", result)
+		}
+		time.Sleep(2 * time.Second)
+		wantStatus(t, client, bridge.StatusSent) // the relay has forgotten the device
+	})
+}
+
+func TestRotationIsSurvived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service, client := newClient(t)
+		mustRegister(t, client, phone)
+		service.RotateKey()
+		if result := wantStatus(t, client, bridge.StatusSent); len(result.Devices) != 1 {
+			t.Errorf("result %+v", result)
+		}
+		if tokens, pushes := service.RequestCount(relaytest.EndpointToken), len(service.Pushes(clientID)); tokens != 2 || pushes != 1 {
+			t.Errorf("%d tokens, %d pushes", tokens, pushes)
+		}
+	})
+}
+
 func TestNoDevicesIsASuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		service := &service{}
-		service.set(say(200, `{"ok":true,"results":[],"message":"No devices registered"}`))
-		client := newClient(t, service)
+		_, client := newClient(t)
 		if result := wantStatus(t, client, bridge.StatusSent); len(result.Devices) != 0 || result.Err != nil {
 			t.Errorf("result %+v", result)
 		}
@@ -259,8 +261,7 @@ func TestNoDevicesIsASuccess(t *testing.T) {
 }
 
 func TestCallersOwnMistakesCostNobodyElse(t *testing.T) {
-	service := &service{}
-	client := newClient(t, service)
+	service, client := newClient(t)
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, result := range map[string]bridge.Result{
@@ -275,9 +276,7 @@ func TestCallersOwnMistakesCostNobodyElse(t *testing.T) {
 		t.Errorf("cancelled: result %+v", result)
 	}
 	wantStatus(t, client, bridge.StatusSent) // at once
-	if got := len(service.requests()); got != 1 {
-		t.Errorf("the relay saw %d requests", got)
-	}
+	wantPushes(t, service, 1)
 }
 
 func TestDisabledClient(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sealpush/sealpush/bridge"
+	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
 
 // phoneConn is a phone's connection: it takes messages until it breaks.
@@ -82,13 +83,11 @@ func newOutbox(t *testing.T, client *bridge.Client, size int) *bridge.Outbox {
 
 func TestOutboxReplaysBeforeAnythingNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		service := &service{}
-		outbox := newOutbox(t, newClient(t, service), 0)
+		service, client := newClient(t)
+		outbox := newOutbox(t, client, 0)
 		send(t, outbox, 1, 100)
 		synctest.Wait()
-		if got := service.requests(); len(got) != 1 {
-			t.Errorf("the relay saw %d pushes for 100 messages, want 1", len(got))
-		}
+		wantPushes(t, service, 1) // for a hundred messages
 
 		p := &phoneConn{}
 		detach := attach(t, outbox, p)
@@ -101,20 +100,17 @@ func TestOutboxReplaysBeforeAnythingNew(t *testing.T) {
 			t.Errorf("Attach returned %v", err)
 		}
 		time.Sleep(time.Minute)
-		if got := service.requests(); len(got) != 0 || outbox.Len() != 0 {
-			t.Errorf("with nothing kept the relay saw %v", got)
-		}
+		wantPushes(t, service, 1) // nothing was kept
 		send(t, outbox, 201, 201)
 		synctest.Wait()
-		if got := service.requests(); len(got) != 1 {
-			t.Errorf("after the phone left, the relay saw %v", got)
-		}
+		wantPushes(t, service, 2)
 	})
 }
 
 func TestOutboxSurvivesDropsInTheReplay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		outbox := newOutbox(t, newClient(t, &service{}), 0)
+		_, client := newClient(t)
+		outbox := newOutbox(t, client, 0)
 		send(t, outbox, 1, 50)
 		var got []string
 		for limit := 1; len(got) < 50; limit += 3 {
@@ -133,7 +129,8 @@ func TestOutboxSurvivesDropsInTheReplay(t *testing.T) {
 
 func TestOutboxDropsTheNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		outbox := newOutbox(t, newClient(t, &service{}), 0)
+		_, client := newClient(t)
+		outbox := newOutbox(t, client, 0)
 		send(t, outbox, 1, bridge.DefaultOutboxSize)
 		for range 3 {
 			if err := outbox.Send(t.Context(), []byte("too much")); !errors.Is(err, bridge.ErrOutboxFull) {
@@ -156,7 +153,8 @@ func TestOutboxDropsTheNewest(t *testing.T) {
 
 func TestOutboxSlowsTheAgentDownForASlowPhone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		outbox := newOutbox(t, newClient(t, &service{}), 2)
+		_, client := newClient(t)
+		outbox := newOutbox(t, client, 2)
 		var got []string
 		ctx, cancel := context.WithCancel(t.Context())
 		attached := make(chan error)
@@ -191,7 +189,8 @@ func TestOutboxSlowsTheAgentDownForASlowPhone(t *testing.T) {
 // A Send that waits for room must not wait for a phone that has gone.
 func TestOutboxSendWaitsInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		outbox := newOutbox(t, newClient(t, &service{}), 1)
+		_, client := newClient(t)
+		outbox := newOutbox(t, client, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		attached := make(chan error, 1)
 		go func() {
@@ -211,8 +210,8 @@ func TestOutboxSendWaitsInVain(t *testing.T) {
 
 func TestOutboxWakesThePhonesForWhatItCouldNotWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		service := &service{}
-		outbox := newOutbox(t, newClient(t, service), 0)
+		service, client := newClient(t)
+		outbox := newOutbox(t, client, 0)
 		p := &phoneConn{limit: 1}
 		detach := attach(t, outbox, p)
 		send(t, outbox, 1, 2) // the second one finds the connection broken
@@ -221,16 +220,17 @@ func TestOutboxWakesThePhonesForWhatItCouldNotWrite(t *testing.T) {
 			t.Errorf("Attach returned %v", err)
 		}
 		synctest.Wait()
-		if got := service.requests(); len(got) != 1 || outbox.Len() != 1 {
-			t.Errorf("%d pushes, %d kept; want 1 and 1", len(got), outbox.Len())
+		wantPushes(t, service, 1)
+		if outbox.Len() != 1 {
+			t.Errorf("%d kept, want 1", outbox.Len())
 		}
 	})
 }
 
 func TestOutboxNewClientReplacesTheOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		service := &service{}
-		outbox := newOutbox(t, newClient(t, service), 0)
+		service, client := newClient(t)
+		outbox := newOutbox(t, client, 0)
 		old := make(chan error, 1)
 		go func() { // hangs in its first write, as a connection to a phone in a tunnel does
 			old <- outbox.Attach(t.Context(), func(ctx context.Context, _ []byte) error {
@@ -251,17 +251,15 @@ func TestOutboxNewClientReplacesTheOld(t *testing.T) {
 		if diff := cmp.Diff(numbers(1, 5), p.received()); diff != "" {
 			t.Error(diff)
 		}
-		if got := service.requests(); len(got) != 0 {
-			t.Errorf("the relay saw %v", got)
-		}
+		wantPushes(t, service, 0)
 	})
 }
 
 func TestOutboxClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // a bubble fails when a goroutine is left behind
-		service := &service{}
-		service.set(hang)
-		outbox := newOutbox(t, newClient(t, service), 1)
+		service, client := newClient(t)
+		service.Script(relaytest.EndpointPush, relaytest.Always, relaytest.Answer{Delay: time.Hour})
+		outbox := newOutbox(t, client, 1)
 		send(t, outbox, 1, 1) // and a notification hangs
 		outbox.Close()
 		outbox.Close()
@@ -272,7 +270,7 @@ func TestOutboxClose(t *testing.T) {
 			t.Errorf("Attach returned %v", err)
 		}
 
-		other := newOutbox(t, newClient(t, service), 1)
+		other := newOutbox(t, client, 1)
 		attached := make(chan error, 1)
 		go func() { attached <- other.Attach(t.Context(), (&phoneConn{}).write) }()
 		synctest.Wait()
@@ -286,7 +284,8 @@ func TestOutboxClose(t *testing.T) {
 // Many senders, phones that come and go: each sender's messages arrive once and in its order.
 func TestOutboxConcurrency(t *testing.T) {
 	const senders, each = 4, 500
-	outbox := newOutbox(t, newClient(t, &service{}), 64)
+	_, client := newClient(t)
+	outbox := newOutbox(t, client, 64)
 	sendUntilKept := func(message string) {
 		for errors.Is(outbox.Send(t.Context(), []byte(message)), bridge.ErrOutboxFull) {
 		}

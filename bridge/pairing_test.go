@@ -50,7 +50,7 @@ func TestPairingResponse(t *testing.T) {
 }
 
 func TestSecretsDoNotPrint(t *testing.T) {
-	client := newClient(t, &service{})
+	_, client := newClient(t)
 	values := map[string]any{
 		"Config": config, "*Config": &config, "[]Config": []bridge.Config{config},
 		"Device": phone, "*Device": &phone,

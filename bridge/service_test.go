@@ -1,107 +1,69 @@
 package bridge_test
 
 import (
-	"fmt"
-	"io"
+	"crypto/rand"
+	"crypto/rsa"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"sync"
 	"testing"
 
 	"github.com/sealpush/sealpush/bridge"
+	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
 
-// handlerTransport answers requests from a handler, within the test's own bubble. Like a connection it gives up when
-// the request's context ends.
-type handlerTransport struct{ http.Handler }
+const clientID = "bridge-home-office"
 
-func (t handlerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	answer := make(chan *http.Response, 1)
-	go func() {
-		w := httptest.NewRecorder()
-		t.ServeHTTP(w, req)
-		if req.Body != nil {
-			req.Body.Close()
-		}
-		answer <- w.Result()
-	}()
-	select {
-	case resp := <-answer:
-		resp.Request = req
-		return resp, nil
-	case <-req.Context().Done():
-		return nil, req.Context().Err()
+var (
+	notification = bridge.Notification{Title: "Agent Name", Body: "New activity"}
+	phone        = bridge.Device{Token: "hunter2-device-token", Platform: "apns"}
+	quiet        = bridge.WithLogger(slog.New(slog.DiscardHandler))
+)
+
+// signingKey is shared, for it takes long to make one.
+var signingKey = sync.OnceValue(func() *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
 	}
-}
+	return key
+})
 
-// service is a token service and a push relay whose answers are scripted.
-type service struct {
-	mu     sync.Mutex
-	tokens int
-	seen   []string         // requests to the relay, with their bodies
-	relay  http.HandlerFunc // nil for a relay that reaches an iPhone
-	token  http.HandlerFunc // nil for a token of an hour
-}
-
-func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
-	s.mu.Lock()
-	answer := s.relay
-	if r.URL.Host == "token.example" {
-		s.tokens++
-		if answer = s.token; answer == nil {
-			answer = say(200, fmt.Sprintf(`{"access_token":"tok-%d","token_type":"Bearer","expires_in":3600}`, s.tokens))
-		}
-	} else {
-		s.seen = append(s.seen, r.Method+" "+r.URL.Path+" "+string(body))
-		if answer == nil {
-			answer = say(200, `{"ok":true,"results":[{"platform":"ios","status":"sent"}]}`)
-		}
-	}
-	s.mu.Unlock()
-	answer(w, r)
-}
-
-func (s *service) set(relay http.HandlerFunc) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.relay = relay
-}
-
-func (s *service) setToken(token http.HandlerFunc) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.token = token
-}
-
-// requests returns what the relay saw since the last call.
-func (s *service) requests() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	seen := s.seen
-	s.seen = nil
-	return seen
-}
-
-func say(code int, body string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(code)
-		io.WriteString(w, body)
-	}
-}
-
-func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
-
-var quiet = bridge.WithLogger(slog.New(slog.DiscardHandler))
-
-func newClient(tb testing.TB, service http.Handler, opts ...bridge.Option) *bridge.Client {
+// newService returns a token service and a relay in memory, which work in a bubble, and the configuration for them.
+func newService(tb testing.TB) (*relaytest.BridgeService, bridge.Config) {
 	tb.Helper()
-	client, err := bridge.New(config, append([]bridge.Option{
-		quiet, bridge.WithHTTPClient(&http.Client{Transport: handlerTransport{service}}),
-	}, opts...)...)
+	service := relaytest.NewBridgeService(relaytest.InMemory(), relaytest.WithHashRounds(1), relaytest.WithSigningKey(signingKey()))
+	tb.Cleanup(service.Close)
+	return service, bridge.Config{
+		URL:          service.RelayURL,
+		TokenURL:     service.TokenURL,
+		ClientID:     clientID,
+		ClientSecret: service.AddClient(clientID),
+	}
+}
+
+// newClient returns a client of a new service. No device is registered.
+func newClient(tb testing.TB, opts ...bridge.Option) (*relaytest.BridgeService, *bridge.Client) {
+	tb.Helper()
+	service, config := newService(tb)
+	client, err := bridge.New(config, append([]bridge.Option{quiet, bridge.WithHTTPClient(service.Client())}, opts...)...)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return client
+	return service, client
+}
+
+func mustRegister(t *testing.T, client *bridge.Client, devices ...bridge.Device) {
+	t.Helper()
+	for _, device := range devices {
+		if err := client.Register(t.Context(), device); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func wantPushes(t *testing.T, service *relaytest.BridgeService, want int) {
+	t.Helper()
+	if got := service.RequestCount(relaytest.EndpointPush); got != want {
+		t.Errorf("the relay saw %d pushes, want %d", got, want)
+	}
 }
