@@ -1,0 +1,123 @@
+package pushauth
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/sealpush/sealpush/internal/answer"
+)
+
+// Transport is an [http.RoundTripper] that sends each request with a bearer token from Source.
+//
+// When the answer is 401 it asks Source for a new token and sends the request once more, never twice. A body
+// that cannot be had again (the request has no GetBody) rules that out: then the 401 is the answer, and the next
+// request gets the new token. A token less than 30 s old that no relay ever took is not fetched anew: the request is
+// sent once more with the same one. So a relay that always answers 401 sees two requests a call, and the token service
+// one per 30 s.
+//
+// The token is for the relay that the request names. A redirect that an [http.Client] follows to another scheme or
+// host is refused with an error, before the token goes there.
+//
+// A Transport is safe for concurrent use; do not change its fields once it is in use.
+type Transport struct {
+	Source *Source           // required
+	Base   http.RoundTripper // nil for [http.DefaultTransport]
+}
+
+var errNoSource = errors.New("pushauth: Transport has no Source")
+
+// RoundTrip implements [http.RoundTripper]. It does not modify req and closes its body on every path. Besides Base's
+// errors it returns those of [Source.Token].
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	token, err := t.token(req)
+	if err != nil {
+		if req.Body != nil {
+			req.Body.Close()
+		}
+		return nil, err
+	}
+	resp, err := t.send(req, req.Body, token)
+	if err != nil || resp.StatusCode != http.StatusUnauthorized {
+		return resp, err
+	}
+
+	t.Source.refused(token)
+	body, ok := rewind(req)
+	if !ok {
+		return resp, nil
+	}
+	answer.Drain(resp.Body)
+	token, err = t.token(req)
+	if err != nil {
+		if body != nil {
+			body.Close()
+		}
+		return nil, fmt.Errorf("%w (asked because the relay answered 401)", err)
+	}
+	return t.send(req, body, token)
+}
+
+// CloseIdleConnections passes the call of [http.Client.CloseIdleConnections] on to Base.
+func (t *Transport) CloseIdleConnections() {
+	if base, ok := t.base().(interface{ CloseIdleConnections() }); ok {
+		base.CloseIdleConnections()
+	}
+}
+
+func (t *Transport) base() http.RoundTripper {
+	if t.Base == nil {
+		return http.DefaultTransport
+	}
+	return t.Base
+}
+
+func (t *Transport) token(req *http.Request) (Token, error) {
+	if t.Source == nil {
+		return Token{}, errNoSource
+	}
+	if err := checkRedirect(req); err != nil {
+		return Token{}, err
+	}
+	return t.Source.Token(req.Context())
+}
+
+func (t *Transport) send(req *http.Request, body io.ReadCloser, token Token) (*http.Response, error) {
+	clone := req.Clone(req.Context())
+	clone.Body = body
+	if clone.Header == nil {
+		clone.Header = http.Header{}
+	}
+	clone.Header.Set("Authorization", "Bearer "+token.Value)
+	resp, err := t.base().RoundTrip(clone)
+	if err == nil && resp.StatusCode/100 == 2 {
+		t.Source.accepted(token)
+	}
+	return resp, err
+}
+
+// rewind returns the request's body once more; ok is false when it cannot be had.
+func rewind(req *http.Request) (body io.ReadCloser, ok bool) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return req.Body, true
+	}
+	if req.GetBody == nil {
+		return nil, false
+	}
+	body, err := req.GetBody()
+	return body, err == nil
+}
+
+// checkRedirect refuses a request that a redirect sent to another origin than the first one's. An http.Client drops
+// the headers it was given there, but it cannot drop what a transport adds.
+func checkRedirect(req *http.Request) error {
+	first := req
+	for first.Response != nil && first.Response.Request != nil {
+		first = first.Response.Request
+	}
+	if first.URL.Scheme != req.URL.Scheme || first.URL.Host != req.URL.Host {
+		return errors.New("pushauth: the relay redirected to another origin, which must not see the token")
+	}
+	return nil
+}

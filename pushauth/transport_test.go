@@ -1,0 +1,244 @@
+package pushauth_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sealpush/sealpush/pushauth"
+	"github.com/sealpush/sealpush/relayclient/relaytest"
+)
+
+const issueToken = `{"access_token":"tok","token_type":"Bearer","expires_in":3600}`
+
+// push posts a notification to the relay and returns the status.
+func push(t *testing.T, service *relaytest.BridgeService, transport http.RoundTripper) int {
+	t.Helper()
+	client := &http.Client{Transport: transport}
+	resp, err := client.Post(service.RelayURL+"/push", "application/json", strings.NewReader(`{"title":"t","body":"b"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+func wantRequests(t *testing.T, service *relaytest.BridgeService, pushes, tokens int) {
+	t.Helper()
+	if got := service.RequestCount(relaytest.EndpointPush); got != pushes {
+		t.Fatalf("at %v: relay saw %d requests, want %d", time.Now(), got, pushes)
+	}
+	wantTokenRequests(t, service, tokens)
+}
+
+func TestTransportSendsTheToken(t *testing.T) {
+	relay := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if got := r.Header.Get("Authorization"); got != "Bearer tok" || string(body) != "hello" || err != nil {
+			t.Errorf("relay saw %q with body %q, error %v", got, body, err)
+		}
+	})
+	transport := &pushauth.Transport{Source: newSource(t, status(200, issueToken)), Base: handlerTransport{relay}}
+	req := httptest.NewRequest("POST", "https://relay.example/push", strings.NewReader("hello"))
+	req.Header.Set("X-Mine", "1")
+	body, before := req.Body, req.Header.Clone()
+	resp, err := transport.RoundTrip(req)
+	if err != nil || resp.StatusCode != 200 {
+		t.Fatalf("answer %v, error %v", resp, err)
+	}
+	if diff := cmp.Diff(before, req.Header); diff != "" || req.Body != body {
+		t.Errorf("the caller's request was modified: %s", diff)
+	}
+}
+
+func TestTransportFetchesAnewAfterRotation(t *testing.T) {
+	for name, later := range map[string]time.Duration{"at once": 0, "long after": 20 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				service, source := newService(t)
+				transport := &pushauth.Transport{Source: source, Base: service.Client().Transport}
+				if code := push(t, service, transport); code != 200 {
+					t.Fatalf("status %d", code)
+				}
+				time.Sleep(later)
+				service.RotateKey()
+				if code := push(t, service, transport); code != 200 {
+					t.Fatalf("status %d", code)
+				}
+				wantRequests(t, service, 3, 2)
+				if got := len(service.Pushes(clientID)); got != 2 {
+					t.Errorf("%d pushes arrived", got)
+				}
+			})
+		})
+	}
+}
+
+// Nobody knows whether a token that was never taken is old or the relay is wrong, until it is 30 s old.
+func TestTransportReplacesATokenThatWasNeverTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service, source := newService(t)
+		transport := &pushauth.Transport{Source: source, Base: service.Client().Transport}
+		mustToken(t, source)
+		service.RotateKey()
+		time.Sleep(30*time.Second - 1)
+		if code := push(t, service, transport); code != 401 {
+			t.Errorf("status %d", code)
+		}
+		wantRequests(t, service, 2, 1)
+		time.Sleep(1)
+		if code := push(t, service, transport); code != 200 {
+			t.Errorf("status %d", code)
+		}
+		wantRequests(t, service, 4, 2)
+	})
+}
+
+func TestRelayThatAlwaysAnswers401(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service, source := newService(t)
+		service.Script(relaytest.EndpointPush, relaytest.Always, relaytest.Answer{Status: 401})
+		transport := &pushauth.Transport{Source: source, Base: service.Client().Transport}
+		for second := range 300 {
+			if code := push(t, service, transport); code != 401 {
+				t.Fatalf("status %d", code)
+			}
+			wantRequests(t, service, 2*(second+1), 1+second/30)
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+func TestTransportCannotResendABodyThatIsGone(t *testing.T) {
+	service, source := newService(t)
+	transport := &pushauth.Transport{Source: source, Base: service.Client().Transport}
+	service.Script(relaytest.EndpointPush, 1, relaytest.Answer{Status: 401, Body: "no"})
+	req, err := http.NewRequest("POST", service.RelayURL+"/push", io.MultiReader(strings.NewReader(`{"title":"t","body":"b"}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil || resp.StatusCode != 401 {
+		t.Fatalf("answer %v, error %v", resp, err)
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); string(body) != "no" || err != nil {
+		t.Errorf("the caller got %q of the answer, error %v", body, err)
+	}
+	wantRequests(t, service, 1, 1)
+}
+
+// closeCounter is a body that knows how often it was closed.
+type closeCounter struct {
+	io.Reader
+	closed *atomic.Int64
+}
+
+func (c closeCounter) Close() error { c.closed.Add(1); return nil }
+
+func TestTransportClosesBodies(t *testing.T) {
+	broken := errors.New("broken pipe")
+	closing := func(answer func(*http.Request) (*http.Response, error)) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) { r.Body.Close(); return answer(r) })
+	}
+	tests := []struct {
+		name     string
+		service  http.Handler
+		base     func(answers *atomic.Int64) http.RoundTripper
+		getBody  bool
+		requests int64 // request bodies opened, all of which are to be closed
+		answers  int64 // response bodies that the caller never sees
+		err      error
+	}{
+		{
+			name: "no token", service: status(401, ``), requests: 1, err: pushauth.ErrInvalidClient,
+			base: func(*atomic.Int64) http.RoundTripper { return nil },
+		}, {
+			name: "relay unreachable", service: status(200, issueToken), requests: 1, err: broken,
+			base: func(*atomic.Int64) http.RoundTripper {
+				return closing(func(*http.Request) (*http.Response, error) { return nil, broken })
+			},
+		}, {
+			name: "401 twice", service: status(200, issueToken), getBody: true, requests: 2, answers: 1,
+			base: func(answers *atomic.Int64) http.RoundTripper {
+				return closing(func(*http.Request) (*http.Response, error) {
+					return &http.Response{StatusCode: 401, Body: closeCounter{strings.NewReader("no"), answers}}, nil
+				})
+			},
+		}, {
+			name: "no second token", service: onceThen(`{"access_token":"tok"}`, 401), getBody: true, requests: 2, answers: 1, err: pushauth.ErrInvalidClient,
+			base: func(answers *atomic.Int64) http.RoundTripper {
+				return closing(func(*http.Request) (*http.Response, error) {
+					return &http.Response{StatusCode: 401, Body: closeCounter{strings.NewReader("no"), answers}}, nil
+				})
+			},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var requests, answers atomic.Int64
+			transport := &pushauth.Transport{Source: newSource(t, tt.service), Base: tt.base(&answers)}
+			req := httptest.NewRequest("POST", "https://relay.example/push", nil)
+			req.Body = closeCounter{strings.NewReader("x"), &requests}
+			if tt.getBody {
+				req.GetBody = func() (io.ReadCloser, error) { return closeCounter{strings.NewReader("x"), &requests}, nil }
+			}
+			_, err := transport.RoundTrip(req)
+			if !errors.Is(err, tt.err) {
+				t.Errorf("error %v, want %v", err, tt.err)
+			}
+			if requests.Load() != tt.requests || answers.Load() != tt.answers {
+				t.Errorf("closed %d request and %d answer bodies, want %d and %d", requests.Load(), answers.Load(), tt.requests, tt.answers)
+			}
+		})
+	}
+}
+
+// onceThen answers 200 with body the first time and with the status from then on.
+func onceThen(body string, code int) http.HandlerFunc {
+	var calls atomic.Int64
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if calls.Add(1) > 1 {
+			w.WriteHeader(code)
+			return
+		}
+		io.WriteString(w, body)
+	}
+}
+
+func TestTransportCarriesNoTokenToAnotherOrigin(t *testing.T) {
+	var seen []string
+	hosts := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = append(seen, r.URL.String())
+		switch r.URL.Path {
+		case "/a":
+			http.Redirect(w, r, "/b", http.StatusTemporaryRedirect)
+		case "/b":
+			http.Redirect(w, r, "https://elsewhere.example/c", http.StatusTemporaryRedirect)
+		}
+	})
+	client := &http.Client{Transport: &pushauth.Transport{
+		Source: newSource(t, status(200, issueToken)),
+		Base:   handlerTransport{hosts},
+	}}
+	if _, err := client.Get("https://relay.example/a"); err == nil || !strings.Contains(err.Error(), "another origin") {
+		t.Errorf("error %v", err)
+	}
+	if diff := cmp.Diff([]string{"https://relay.example/a", "https://relay.example/b"}, seen); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTransportWithoutSource(t *testing.T) {
+	if _, err := (&http.Client{Transport: &pushauth.Transport{}}).Get("https://relay.example/"); err == nil {
+		t.Error("no error")
+	}
+}

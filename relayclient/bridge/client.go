@@ -1,0 +1,151 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/sealpush/sealpush/pushauth"
+)
+
+const (
+	// DefaultCooldown is the time between two notifications (debouncing).
+	DefaultCooldown = 30 * time.Second
+
+	// callTimeout bounds one call whatever the caller's context says: 10 s for a token and 10 s for the relay.
+	callTimeout = 20 * time.Second
+)
+
+// Client calls a push relay in a bridge's name: it registers and unregisters the phones' device tokens and wakes the
+// phones. Make one with [New]. It owns the debounce of its client id, so a process needs exactly one for each client
+// id: two would notify twice as often.
+//
+// A Client is safe for concurrent use. It starts no goroutine, so there is nothing to close. It prints redacted.
+type Client struct {
+	config   Config
+	source   *pushauth.Source // nil when push is disabled
+	http     *http.Client
+	logger   *slog.Logger // nil for slog.Default
+	cooldown time.Duration
+	gate     atomic.Pointer[gate] // never nil
+}
+
+// Option changes how a [Client] works.
+type Option func(*Client) error
+
+// WithHTTPClient sets the client that calls the relay and the token service, instead of one with Go's default
+// transport. It is copied; the copy adds the bearer token and follows no redirects.
+func WithHTTPClient(client *http.Client) Option {
+	return func(c *Client) error {
+		if client == nil {
+			return errors.New("bridge: HTTP client is nil")
+		}
+		c.http = client
+		return nil
+	}
+}
+
+// WithLogger sets the logger, instead of whatever [slog.Default] is when there is something to log.
+func WithLogger(logger *slog.Logger) Option {
+	return func(c *Client) error {
+		if logger == nil {
+			return errors.New("bridge: logger is nil")
+		}
+		c.logger = logger
+		return nil
+	}
+}
+
+// WithCooldown sets the time from the start of one notification to the next, instead of [DefaultCooldown]. With 0
+// only notifications during a running one are dropped.
+func WithCooldown(d time.Duration) Option {
+	return func(c *Client) error {
+		if d < 0 {
+			return fmt.Errorf("bridge: cooldown is negative: %v", d)
+		}
+		c.cooldown = d
+		return nil
+	}
+}
+
+// New returns a Client for the configuration. It makes no request.
+//
+// When push is disabled (see [Config.Enabled]) New logs which fields are missing, at Info when all are and at Warn
+// when only some are, and the Client does nothing: Notify returns [StatusDisabled], Register and Unregister return nil,
+// and HandleMessage keeps the phone's push messages from the agent all the same.
+//
+// Plain http URLs are taken, for services on the same machine; elsewhere they show tokens to everyone on the way.
+func New(config Config, opts ...Option) (*Client, error) {
+	c := &Client{config: config, http: &http.Client{}, cooldown: DefaultCooldown}
+	c.gate.Store(&gate{})
+	for _, opt := range opts {
+		if err := opt(c); err != nil {
+			return nil, err
+		}
+	}
+	if missing := config.missing(); len(missing) > 0 {
+		level := slog.LevelWarn
+		if len(missing) == len(configKeys) {
+			level = slog.LevelInfo
+		}
+		c.log().Log(context.Background(), level, "push notifications disabled", "missing", missing)
+		return c, nil
+	}
+	if err := c.connect(); err != nil {
+		return nil, err
+	}
+	c.log().Info("push notifications enabled", "client_id", config.ClientID, "relay", config.URL)
+	return c, nil
+}
+
+// connect checks an enabled configuration and prepares the HTTP client.
+func (c *Client) connect() error {
+	for key, text := range map[string]string{"url": c.config.URL, "token_url": c.config.TokenURL} {
+		if err := checkURL(key, text); err != nil {
+			return fmt.Errorf("bridge: %w", err)
+		}
+	}
+	opts := []pushauth.Option{pushauth.WithHTTPClient(c.http)}
+	if c.logger != nil {
+		opts = append(opts, pushauth.WithLogger(c.logger))
+	}
+	source, err := pushauth.NewSource(pushauth.Credentials{
+		TokenURL:     c.config.TokenURL,
+		ClientID:     c.config.ClientID,
+		ClientSecret: c.config.ClientSecret,
+	}, opts...)
+	if err != nil {
+		return fmt.Errorf("bridge: %w", err)
+	}
+	client := *c.http
+	client.Transport = &pushauth.Transport{Source: source, Base: client.Transport}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	c.source, c.http = source, &client
+	return nil
+}
+
+// Enabled says whether the configuration was complete.
+func (c *Client) Enabled() bool { return c.source != nil }
+
+func (c *Client) log() *slog.Logger {
+	if c.logger != nil {
+		return c.logger
+	}
+	return slog.Default()
+}
+
+// String names the client id and nothing else.
+func (c *Client) String() string {
+	return fmt.Sprintf("bridge.Client{ClientID: %q}", c.config.ClientID)
+}
+
+// Format implements [fmt.Formatter]: every verb prints what String returns.
+func (c *Client) Format(f fmt.State, _ rune) { io.WriteString(f, c.String()) }
+
+// LogValue implements [slog.LogValuer].
+func (c *Client) LogValue() slog.Value { return slog.StringValue(c.String()) }

@@ -1,0 +1,195 @@
+package bridge
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+
+	"github.com/sealpush/sealpush/internal/baseurl"
+)
+
+// Config is the [push_relay] table of a bridge's common.toml. Push is enabled when all four fields are set.
+//
+// A Config prints redacted with every fmt verb, in slog, JSON and text; read the fields to use them. It is plain data:
+// safe for concurrent reads. To read it as a part of a larger configuration, give the field the tag
+// `toml:"push_relay"`; [LoadConfig] is stricter about misspelt keys.
+type Config struct {
+	URL          string `toml:"url"`           // base URL of the push relay
+	TokenURL     string `toml:"token_url"`     // base URL of the token service
+	ClientID     string `toml:"client_id"`     // who this bridge is; also the debounce key
+	ClientSecret string `toml:"client_secret"` // shown once, when the client was created
+}
+
+// ConfigError says what is wrong with a configuration file, and where. It is immutable and safe for concurrent use.
+type ConfigError struct {
+	Path string // as given to LoadConfig
+	Line int    // from 1; 0 when it is not known
+	Err  error
+}
+
+func (e *ConfigError) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("bridge: %s: %v", e.Path, e.Err)
+	}
+	return fmt.Sprintf("bridge: %s:%d: %v", e.Path, e.Line, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *ConfigError) Unwrap() error { return e.Err }
+
+// LoadConfig reads the [push_relay] table of the TOML file at path. Other tables are the caller's and not looked at.
+//
+// An absent table or an absent or empty field is no error: push is disabled then, see [Config.Enabled]. A file that is
+// not TOML, an unknown (misspelt) key in the table, a value that is not a string and a URL that cannot be used are a
+// [*ConfigError] that names file and line. A file that cannot be read is an error that wraps the cause, so that
+// errors.Is(err, fs.ErrNotExist) works.
+func LoadConfig(path string) (Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("bridge: reading the configuration: %w", err)
+	}
+	return parseConfig(path, string(data))
+}
+
+// Enabled says whether all four fields are set.
+func (c Config) Enabled() bool { return len(c.missing()) == 0 }
+
+// missing names the fields that are not set, as the file spells them.
+func (c Config) missing() []string {
+	var names []string
+	for _, name := range configKeys {
+		if strings.TrimSpace(*c.field(name)) == "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+var configKeys = [...]string{"url", "token_url", "client_id", "client_secret"}
+
+// field returns the field that the file spells name, nil when there is none.
+func (c *Config) field(name string) *string {
+	switch name {
+	case "url":
+		return &c.URL
+	case "token_url":
+		return &c.TokenURL
+	case "client_id":
+		return &c.ClientID
+	case "client_secret":
+		return &c.ClientSecret
+	}
+	return nil
+}
+
+func parseConfig(path, text string) (Config, error) {
+	const table = "push_relay"
+	var config Config
+	var tables map[string]toml.Primitive
+	md, err := toml.Decode(text, &tables)
+	if err != nil {
+		return Config{}, tomlError(path, err)
+	}
+	found, ok := tables[table]
+	if !ok {
+		return config, nil
+	}
+	var whole any
+	if err := md.PrimitiveDecode(found, &whole); err != nil {
+		return Config{}, tomlError(path, err)
+	}
+	values, ok := whole.(map[string]any)
+	if !ok {
+		return Config{}, &ConfigError{path, lineOf(md, found), errors.New("push_relay must be a table")}
+	}
+	var places map[string]toml.Primitive // knows the lines
+	if err := md.PrimitiveDecode(found, &places); err != nil {
+		return Config{}, tomlError(path, err)
+	}
+	for _, key := range md.Keys() {
+		if len(key) != 2 || key[0] != table {
+			continue
+		}
+		if err := config.set(key[1], values[key[1]]); err != nil {
+			return Config{}, &ConfigError{path, lineOf(md, places[key[1]]), err}
+		}
+	}
+	return config, nil
+}
+
+// set checks one value of the table and keeps it. Its errors do not quote the value, which may be the secret.
+func (c *Config) set(key string, v any) error {
+	field := c.field(key)
+	if field == nil {
+		return fmt.Errorf("unknown key %q in [push_relay]; the keys are %s", key, strings.Join(configKeys[:], ", "))
+	}
+	text, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("%s must be a string", key)
+	}
+	if field == &c.URL || field == &c.TokenURL {
+		if err := checkURL(key, text); err != nil && text != "" {
+			return err
+		}
+	}
+	*field = text
+	return nil
+}
+
+func checkURL(key, text string) error {
+	if _, err := baseurl.Parse(text); err != nil {
+		return fmt.Errorf("%s %w", key, err)
+	}
+	return nil
+}
+
+// lineOf returns the line of a value, which the decoder tells only together with an error.
+func lineOf(md toml.MetaData, v toml.Primitive) int {
+	parse, _ := errors.AsType[toml.ParseError](md.PrimitiveDecode(v, new(refusing)))
+	return parse.Position.Line
+}
+
+type refusing struct{}
+
+// UnmarshalTOML implements [toml.Unmarshaler].
+func (*refusing) UnmarshalTOML(any) error { return errors.New("refused") }
+
+// tomlError keeps the line of a syntax error and what it says up to the first quotation: the decoder quotes the file,
+// and the file holds the secret.
+func tomlError(path string, err error) error {
+	failed := &ConfigError{Path: path, Err: errors.New("not valid TOML")}
+	if parse, ok := errors.AsType[toml.ParseError](err); ok {
+		failed.Line = parse.Position.Line
+		if said := strings.TrimRight(before(parse.Message, "\"'`"), " :,("); said != "" {
+			failed.Err = fmt.Errorf("not valid TOML: %s", said)
+		}
+	}
+	return failed
+}
+
+// before returns s up to the first of the characters.
+func before(s, chars string) string {
+	if i := strings.IndexAny(s, chars); i >= 0 {
+		return s[:i]
+	}
+	return s
+}
+
+// String names the client and nothing else.
+func (c Config) String() string {
+	return fmt.Sprintf("bridge.Config{ClientID: %q, ClientSecret: [redacted]}", c.ClientID)
+}
+
+// Format implements [fmt.Formatter]: every verb prints what String returns.
+func (c Config) Format(f fmt.State, _ rune) { io.WriteString(f, c.String()) }
+
+// LogValue implements [slog.LogValuer].
+func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+// MarshalText implements [encoding.TextMarshaler], redacted; JSON uses it too. There is no way back.
+func (c Config) MarshalText() ([]byte, error) { return []byte(c.String()), nil }

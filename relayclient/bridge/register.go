@@ -1,0 +1,129 @@
+package bridge
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxField bounds a device token and a bundle id, in bytes. APNs and FCM tokens are a few hundred at most.
+const maxField = 4096
+
+// Device is a phone as it introduces itself to the bridge.
+//
+// It prints redacted with every fmt verb, in slog, JSON and text, for whoever knows a device token can be used to
+// wake that phone. It is plain data: safe for concurrent reads.
+type Device struct {
+	Token    string // the device token that APNs or FCM gave to the app
+	Platform string // "ios" or "apns", "android" or "fcm"
+	BundleID string // the app's bundle id; may be empty
+}
+
+// Register tells the relay about a device, so that [Client.Notify] wakes it. Registering it again is fine.
+//
+// What the relay would refuse is refused before any request, with a [FieldError]. Other errors are a [RelayError] or,
+// within one, a [pushauth.TokenError]. Transient failures are retried; a call takes at most 20 s. When push is
+// disabled Register checks the device and does nothing.
+func (c *Client) Register(ctx context.Context, device Device) error {
+	platform, err := device.check()
+	if err != nil {
+		return err
+	}
+	if !c.Enabled() {
+		return nil
+	}
+	_, err = c.do(ctx, call{
+		method: http.MethodPost,
+		path:   "/register",
+		body: struct {
+			Token    string `json:"device_token"`
+			Platform string `json:"platform"`
+			BundleID string `json:"bundle_id,omitempty"`
+		}{device.Token, platform, device.BundleID},
+		retry:   true,
+		secrets: []string{device.Token},
+	})
+	if err != nil {
+		return err
+	}
+	c.log().InfoContext(ctx, "device registered with the push relay", "platform", platform)
+	return nil
+}
+
+// Unregister makes the relay forget a device. Errors and retries are those of [Client.Register].
+func (c *Client) Unregister(ctx context.Context, token string) error {
+	if err := checkField("deviceToken", token); err != nil {
+		return err
+	}
+	if !c.Enabled() {
+		return nil
+	}
+	_, err := c.do(ctx, call{
+		method: http.MethodDelete,
+		path:   "/register",
+		body: struct {
+			Token string `json:"device_token"`
+		}{token},
+		retry:   true,
+		secrets: []string{token},
+	})
+	if err != nil {
+		return err
+	}
+	c.log().InfoContext(ctx, "device unregistered from the push relay")
+	return nil
+}
+
+// check returns the platform as the relay names it.
+func (d Device) check() (platform string, err error) {
+	if err := checkField("deviceToken", d.Token); err != nil {
+		return "", err
+	}
+	if d.BundleID != "" {
+		if err := checkField("bundleId", d.BundleID); err != nil {
+			return "", err
+		}
+	}
+	switch d.Platform {
+	case "ios", "apns":
+		return "ios", nil
+	case "android", "fcm":
+		return "android", nil
+	case "":
+		return "", &FieldError{"platform", "is missing"}
+	}
+	return "", &FieldError{"platform", "must be ios, apns, android or fcm"}
+}
+
+func checkField(name, value string) error {
+	switch {
+	case value == "":
+		return &FieldError{name, "is missing"}
+	case len(value) > maxField:
+		return &FieldError{name, fmt.Sprintf("is longer than %d bytes", maxField)}
+	case !utf8.ValidString(value):
+		return &FieldError{name, "is not UTF-8"}
+	case strings.ContainsFunc(value, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
+		return &FieldError{name, "has white space or control characters"}
+	}
+	return nil
+}
+
+// String names the platform and nothing else.
+func (d Device) String() string {
+	return fmt.Sprintf("bridge.Device{Token: [redacted], Platform: %q}", d.Platform)
+}
+
+// Format implements [fmt.Formatter]: every verb prints what String returns.
+func (d Device) Format(f fmt.State, _ rune) { io.WriteString(f, d.String()) }
+
+// LogValue implements [slog.LogValuer].
+func (d Device) LogValue() slog.Value { return slog.StringValue(d.String()) }
+
+// MarshalText implements [encoding.TextMarshaler], redacted; JSON uses it too. There is no way back.
+func (d Device) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
