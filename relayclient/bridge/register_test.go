@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/pushauth"
+	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
 
