@@ -1,0 +1,74 @@
+package sealpush_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/sealpush/sealpush/"
+
+// arrows says which packages of ours each package may import, tests apart.
+// Whoever adds a package says here where it stands.
+var arrows = map[string][]string{
+	"":                                  {},
+	"seal":                              {},
+	"payload":                           {},
+	"internal/answer":                   {},
+	"internal/baseurl":                  {},
+	"internal/clock":                    {},
+	"internal/retry":                    {"internal/answer"},
+	"pushauth":                          {"internal/answer", "internal/baseurl", "internal/clock", "internal/retry"},
+	"pushauth/verify":                   {"internal/answer", "internal/baseurl", "internal/clock"},
+	"relayclient/pairing":               {"seal", "internal/clock"},
+	"relayclient/pairing/storetest":     {"seal", "relayclient/pairing"},
+	"relayclient":                       {"seal", "payload", "relayclient/pairing", "internal/answer"},
+	"relayclient/bridge":                {"pushauth", "internal/answer", "internal/baseurl", "internal/clock", "internal/retry"},
+	"relayclient/relaytest":             {"seal", "payload", "pushauth/verify"},
+	"relayclient/relaytest/apns":        {"relayclient/relaytest"},
+	"relayclient/relaytest/conformance": {"seal", "payload", "pushauth/verify", "relayclient/relaytest"},
+}
+
+func TestArrowsNeverPointBack(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports", "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := 0
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; listed++ {
+		var pkg struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := dec.Decode(&pkg); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		name := ours(pkg.ImportPath)
+		if strings.HasPrefix(name, "examples/") {
+			continue // programs may import everything
+		}
+		allowed, known := arrows[name]
+		if !known {
+			t.Errorf("package %q has no place in the house: add it to arrows", name)
+		}
+		for _, path := range pkg.Imports {
+			if strings.HasPrefix(path, module) && !slices.Contains(allowed, ours(path)) {
+				t.Errorf("%q must not import %q", name, ours(path))
+			}
+		}
+	}
+	if listed < 8 {
+		t.Errorf("go list found %d packages", listed)
+	}
+}
+
+// ours is the path of a package inside the module, empty for its root.
+func ours(path string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(path+"/", module), "/")
+}
