@@ -28,7 +28,8 @@
 // within its bounds and given once. Whatever is not right is answered with 400
 // and an error whose first word is the member, as
 // {"v":1,"error":"collapseId must be 32 lower-case hex digits"}. Members that
-// the protocol does not know are ignored.
+// the protocol does not know are ignored. A body over 8192 bytes is answered 413,
+// one that takes more than 10 s to arrive 408.
 //
 // # Trouble on order
 //

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,9 +37,14 @@ func TestForwarderFailures(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var log bytes.Buffer
-			err := tt.err
+			var healed atomic.Bool
 			relay := start(t,
-				relaytest.WithForwarder(forwarderFunc(func(context.Context, relaytest.Message) error { return err })),
+				relaytest.WithForwarder(forwarderFunc(func(context.Context, relaytest.Message) error {
+					if healed.Load() {
+						return nil
+					}
+					return tt.err
+				})),
 				relaytest.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 			for range 100 { // a failed forward does not use up the device's rate
 				got := post(t, relay, envelope(t))
@@ -50,7 +56,7 @@ func TestForwarderFailures(t *testing.T) {
 					t.Fatalf("not the protocol's shape: %v", got.body)
 				}
 			}
-			err = nil
+			healed.Store(true)
 			if got := outcomeOf(t, relay); got != "forwarded" {
 				t.Errorf("once the push service recovered: %s", got)
 			}
@@ -68,9 +74,9 @@ func TestForwarderFailures(t *testing.T) {
 }
 
 func TestForwarderThatPanics(t *testing.T) {
-	broken := true
+	var healed atomic.Bool
 	relay := start(t, relaytest.WithForwarder(forwarderFunc(func(context.Context, relaytest.Message) error {
-		if broken {
+		if !healed.Load() {
 			panic(http.ErrAbortHandler)
 		}
 		return nil
@@ -79,7 +85,7 @@ func TestForwarderThatPanics(t *testing.T) {
 		resp.Body.Close()
 		t.Errorf("answered %s", resp.Status)
 	}
-	broken = false
+	healed.Store(true)
 	if got := outcomeOf(t, relay); got != "forwarded" {
 		t.Errorf("afterwards: %s", got)
 	}

@@ -93,6 +93,20 @@ func TestGateWhenTheClockIsSetBack(t *testing.T) {
 	}
 }
 
+func TestGateWhenTheClockIsSetBackDuringAForward(t *testing.T) {
+	g := newGateAt(t)
+	admitted := g.now
+	if o, _ := g.gate.admit(admitted, "device", "slow"); o != forwarded {
+		t.Fatal(o)
+	}
+	g.now = g.now.Add(-3 * time.Hour)
+	g.expect("other", forwarded)
+	g.gate.settle(g.now, admitted, "device", "slow", true)
+	g.expect("slow", coalesced)
+	g.now = g.now.Add(75 * time.Second)
+	g.expect("slow", forwarded)
+}
+
 func TestGateAfterAFailedForward(t *testing.T) {
 	g := newGateAt(t)
 	fail := func(id string) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 )
@@ -57,6 +58,9 @@ func (o ServerOption) applyRelay(c *relayConfig) { o(&c.server) }
 type relayOption func(*relayConfig)
 
 func (o relayOption) applyRelay(c *relayConfig) { o(c) }
+
+// bodyTimeout is how long a body may take to arrive.
+const bodyTimeout = 10 * time.Second
 
 // DefaultHistory is how many requests, and how many messages, a [Relay] keeps.
 const DefaultHistory = 10_000
@@ -147,10 +151,13 @@ func (r *Relay) ClearScript() { r.script.clear() }
 // ServeHTTP answers as the relay protocol has it.
 func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	defer r.record.enter()()
-	body, readErr := io.ReadAll(io.LimitReader(req.Body, maxBody+1))
+	body, readErr := readBody(w, req)
 	r.record.add(req, body)
 	envelope, refusal := examine(req, body)
-	if readErr != nil {
+	switch {
+	case errors.Is(readErr, os.ErrDeadlineExceeded):
+		refusal = refuse(http.StatusRequestTimeout, "body took longer than "+bodyTimeout.String())
+	case readErr != nil:
 		refusal = refuse(http.StatusBadRequest, "body could not be read to its end")
 	}
 	if r.script.play(r.life.Done(), deviceKey(envelope.Device), w, req) {
@@ -161,6 +168,15 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	r.accept(envelope).write(w)
+}
+
+// readBody reads a byte more than an envelope may have, and does not wait for a
+// slow one for ever.
+func readBody(w http.ResponseWriter, req *http.Request) ([]byte, error) {
+	conn := http.NewResponseController(w)
+	conn.SetReadDeadline(time.Now().Add(bodyTimeout)) // not every server can
+	defer conn.SetReadDeadline(time.Time{})
+	return io.ReadAll(io.LimitReader(req.Body, maxBody+1))
 }
 
 // examine reads an envelope, or says why there is none.

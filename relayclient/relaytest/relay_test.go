@@ -253,6 +253,30 @@ func TestRelayTellsABodyCutShort(t *testing.T) {
 	}
 }
 
+func TestRelayDoesNotWaitForASlowBodyForEver(t *testing.T) {
+	for name, opts := range map[string][]relaytest.RelayOption{"HTTP/1.1": nil, "HTTP/2": {relaytest.WithTLS()}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, relay *relaytest.Relay) {
+				body, slow := io.Pipe()
+				defer slow.Close()
+				go io.WriteString(slow, envelope(t)[:40])
+				begin := time.Now()
+				resp, err := relay.Client().Post(relay.URL, "application/json", body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp.Body.Close()
+				if waited := time.Since(begin); resp.StatusCode != 408 || waited != 10*time.Second {
+					t.Errorf("answered %s after %v", resp.Status, waited)
+				}
+				if got := outcomeOf(t, relay); got != "forwarded" {
+					t.Errorf("afterwards: %s", got)
+				}
+			}, opts...)
+		})
+	}
+}
+
 type brokenReader struct{}
 
 func (*brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
@@ -339,7 +363,7 @@ func TestNothingPrintsADeviceToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []any{recorded, &recorded, e, &e, relay.Inbox(device), relay.Inbox(device)[0]} {
+	for _, v := range []any{relay, recorded, &recorded, e, &e, relay.Inbox(device), relay.Inbox(device)[0]} {
 		text := fmt.Sprintf("%v %+v %#v %s %d %x", v, v, v, v, v, v)
 		encoded, err := json.Marshal(v)
 		if err != nil {
