@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -33,7 +34,7 @@ type BridgeService struct {
 	relay     *bridgeRelay
 	endpoints *bridgeEndpoints
 	client    *http.Client
-	servers   []*server
+	servers   []*httptest.Server
 	close     func()
 }
 
@@ -43,7 +44,7 @@ func NewBridgeService(opts ...BridgeOption) *BridgeService {
 	s := newBridgeService(config)
 	token := startServer("token", s.TokenHandler(), config.server)
 	relay := startServer("push", s.RelayHandler(), config.server)
-	s.servers = []*server{token, relay}
+	s.servers = []*httptest.Server{token, relay}
 	s.client = token.Client()
 	if config.server.inMemory {
 		reachBoth(token, relay)
@@ -98,8 +99,8 @@ func (s *BridgeService) at(tokenURL, relayURL string, keys *http.Client) {
 }
 
 // reachBoth makes the client of one server in memory reach the other as well.
-func reachBoth(token, relay *server) {
-	dial := func(s *server) func(context.Context, string, string) (net.Conn, error) {
+func reachBoth(token, relay *httptest.Server) {
+	dial := func(s *httptest.Server) func(context.Context, string, string) (net.Conn, error) {
 		return s.Client().Transport.(*http.Transport).DialContext
 	}
 	dialToken, dialRelay := dial(token), dial(relay)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"sync"
 	"time"
@@ -36,7 +37,7 @@ type Relay struct {
 	inbox   inbox
 	gate    *gate // nil without a policy
 	sweeper sweeper
-	server  *server // nil until started
+	server  *httptest.Server // nil until started
 
 	life  context.Context // until Close
 	close func()

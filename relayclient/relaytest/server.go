@@ -4,7 +4,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"sync"
 )
 
 // A ServerOption says how a [Relay] or a [BridgeService] is reached. By default
@@ -27,25 +26,18 @@ func InMemory() ServerOption { return func(c *serverConfig) { c.inMemory = true 
 // server's Client trusts.
 func WithTLS() ServerOption { return func(c *serverConfig) { c.tls = true } }
 
-// server is what Relay and BridgeService have in common: it runs a handler and
-// hands out a client that reaches it.
-type server struct {
-	*httptest.Server
-	closing chan struct{} // closed first of all, so that a scripted delay ends
-	close   func()
-}
-
-// startServer serves handler. Name tells servers in memory apart in URLs.
-func startServer(name string, handler http.Handler, config serverConfig) *server {
-	s := &server{closing: make(chan struct{})}
+// startServer serves handler. What Relay and BridgeService have in common: the
+// server they return has a client that reaches it, and its Close waits for the
+// requests in hand. Name tells servers in memory apart in URLs.
+func startServer(name string, handler http.Handler, config serverConfig) *httptest.Server {
 	if !config.inMemory {
-		s.Server = httptest.NewUnstartedServer(handler)
-		s.start(config)
+		s := httptest.NewUnstartedServer(handler)
+		start(s, config)
 		return s
 	}
 	listener := newMemoryListener(name + ".sealpush.test")
-	s.Server = &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler}}
-	s.start(config)
+	s := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler}}
+	start(s, config)
 	transport := s.Client().Transport.(*http.Transport)
 	transport.DialContext = listener.dial
 	if config.tls {
@@ -54,11 +46,7 @@ func startServer(name string, handler http.Handler, config serverConfig) *server
 	return s
 }
 
-func (s *server) start(config serverConfig) {
-	s.close = sync.OnceFunc(func() {
-		close(s.closing)
-		s.Server.Close()
-	})
+func start(s *httptest.Server, config serverConfig) {
 	s.Config.ConnState = config.connState
 	if config.tls {
 		s.EnableHTTP2 = true
@@ -67,7 +55,3 @@ func (s *server) start(config serverConfig) {
 	}
 	s.Start()
 }
-
-// Close ends scripted delays, waits for the requests in hand and stops the
-// server. It may be called more than once.
-func (s *server) Close() { s.close() }
