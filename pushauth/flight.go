@@ -67,7 +67,7 @@ func (s *Source) land(f *flight) {
 	}
 	hold := holdFor(f.err)
 	s.failure, s.retryAt = f.err, clock.NewDeadline(now, hold)
-	if c := s.cached.Load(); c != nil && !c.dead.Reached(now) {
+	if c := s.cached.Load(); c != nil && !c.dead.Reached() {
 		s.log().Warn("push token not refreshed, using the old one",
 			"client_id", s.credentials.ClientID, "expires", c.token.Expiry, "retry_in", hold, "error", f.err)
 	}

@@ -64,15 +64,16 @@ func (c *Client) Notify(ctx context.Context, n Notification) Result {
 	if !c.Enabled() {
 		return Result{Status: StatusDisabled}
 	}
-	now, g := time.Now(), c.gate.Load()
-	if g.closed(now) {
+	g := c.gate.Load()
+	if g.closed() {
 		return Result{Status: StatusDebounced}
 	}
-	return c.notify(ctx, n, g, now)
+	return c.notify(ctx, n, g)
 }
 
 // notify sends if it is the first to close the open gate.
-func (c *Client) notify(ctx context.Context, n Notification, open *gate, now time.Time) Result {
+func (c *Client) notify(ctx context.Context, n Notification, open *gate) Result {
+	start := time.Now()
 	if err := n.check(ctx); err != nil {
 		return c.failed(ctx, nil, err)
 	}
@@ -82,7 +83,7 @@ func (c *Client) notify(ctx context.Context, n Notification, open *gate, now tim
 	sent := false
 	defer func() { // also when the caller's transport panics
 		if sent {
-			c.gate.Store(opensAfter(now, c.cooldown))
+			c.gate.Store(opensAfter(start, c.cooldown))
 		} else {
 			c.gate.Store(open.failed(time.Now()))
 		}
@@ -115,9 +116,9 @@ func (c *Client) push(ctx context.Context, n Notification) ([]DeviceResult, erro
 	reached := 0
 	for i := range said.Results {
 		device := &said.Results[i]
-		device.Platform = answer.Line(start(device.Platform))
-		device.Status = answer.Line(start(device.Status))
-		device.Reason = answer.Line(start(device.Reason))
+		device.Platform = answer.Line(head(device.Platform))
+		device.Status = answer.Line(head(device.Status))
+		device.Reason = answer.Line(head(device.Reason))
 		switch device.Status {
 		case DeviceSent:
 			reached++

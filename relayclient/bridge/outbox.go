@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 )
 
 // DefaultOutboxSize is how many messages an [Outbox] keeps.
@@ -126,7 +125,7 @@ func (o *Outbox) drop() {
 
 // wake notifies the phones without keeping anyone waiting. o.mu is held.
 func (o *Outbox) wake() {
-	if !o.client.Enabled() || o.client.gate.Load().closed(time.Now()) {
+	if !o.client.Enabled() || o.client.gate.Load().closed() {
 		return // Notify would do nothing, ten thousand times a second
 	}
 	o.wg.Go(func() { o.client.Notify(o.ctx, o.notification) })
