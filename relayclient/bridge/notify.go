@@ -10,7 +10,8 @@ import (
 	"github.com/sealpush/sealpush/internal/answer"
 )
 
-// Notification is what the phones show. It is no secret to the relay: do not put there what the agent said.
+// Notification is what the phones show. The relay, Apple and Google read it: do not put there what the agent said. It is
+// plain data: safe for concurrent reads.
 type Notification struct {
 	Title string            `json:"title"`
 	Body  string            `json:"body"`
@@ -34,14 +35,16 @@ const (
 	DeviceRemoved = "removed" // APNs or FCM does not know its token any more; the relay forgot the device
 )
 
-// DeviceResult is what became of a notification for one device. The relay does not say which device it is.
+// DeviceResult is what became of a notification for one device. The relay does not say which device it is. It is plain
+// data: safe for concurrent reads.
 type DeviceResult struct {
 	Platform string `json:"platform"` // "ios" or "android"
 	Status   string `json:"status"`   // [DeviceSent], [DeviceFailed] or [DeviceRemoved]
 	Reason   string `json:"reason"`   // why it was not sent, printable and at most 512 bytes; may be empty
 }
 
-// Result is what became of a notification. There is nothing to handle: it has been logged.
+// Result is what became of a notification. There is nothing to handle: it has been logged. It is plain data: safe for
+// concurrent reads.
 type Result struct {
 	Status  Status
 	Devices []DeviceResult // in the relay's order; nil unless the relay was reached
@@ -59,7 +62,8 @@ type Result struct {
 // by itself, save once with a new token after a 401.
 //
 // Result.Err is a [FieldError] for an empty title or body, matches [ErrNotDelivered] when every device failed or was
-// removed, and is a [RelayError] for everything else; a [pushauth.TokenError] may be within.
+// removed, is ctx.Err() when ctx had ended before anything was sent, and is a [RelayError] for everything else; a
+// [pushauth.TokenError] may be within.
 func (c *Client) Notify(ctx context.Context, n Notification) Result {
 	if !c.Enabled() {
 		return Result{Status: StatusDisabled}
