@@ -131,6 +131,7 @@ func TestAbandonedFetchIsNoFailure(t *testing.T) {
 		if _, err := source.Token(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
+		synctest.Wait()
 		mustToken(t, source) // at once, with a request of its own
 		wantTokenRequests(t, service, 2)
 	})
