@@ -143,6 +143,7 @@ func TestOutboxDropsTheNewest(t *testing.T) {
 		if outbox.Len() != bridge.DefaultOutboxSize || outbox.Dropped() != 3 {
 			t.Errorf("%d kept, %d dropped", outbox.Len(), outbox.Dropped())
 		}
+		synctest.Wait() // the notification on its way logs too
 		if strings.Count(log.String(), "level=WARN") != 1 {
 			t.Errorf("want one warning for all that were dropped:\n%s", &log)
 		}
