@@ -51,48 +51,55 @@ func (s *Source) leave(f *flight) {
 // land records how the flight ended.
 func (s *Source) land(f *flight) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	calledOff := s.flight != f
 	if !calledOff {
 		s.flight = nil
 	}
-	now := time.Now()
-	if f.err == nil {
+	switch {
+	case f.err == nil:
 		s.failure = nil
-		s.keep(f.token, now)
-		return
+		s.keep(f.token)
+	case !calledOff: // else the token service is not to blame
+		s.failure, s.retryAt = f.err, clock.NewDeadline(time.Now(), holdFor(f.err))
 	}
-	if calledOff {
-		return // the token service is not to blame
-	}
-	hold := holdFor(f.err)
-	s.failure, s.retryAt = f.err, clock.NewDeadline(now, hold)
-	if c := s.cached.Load(); c != nil && !c.dead.Reached(now) {
-		s.log().Warn("push token not refreshed, using the old one",
-			"client_id", s.credentials.ClientID, "expires", c.token.Expiry, "retry_in", hold, "error", f.err)
+	s.mu.Unlock()
+	if !calledOff {
+		s.report(f) // without the lock, for the caller's handler may want a token
 	}
 }
 
 // keep caches a token that has life left. s.mu is held.
-func (s *Source) keep(token Token, now time.Time) {
+func (s *Source) keep(token Token) {
+	now := time.Now()
 	life := token.Expiry.Sub(now.Round(0))
-	cacheable := !token.Expiry.IsZero() && life > 0
-	attrs := []any{"client_id", s.credentials.ClientID}
-	if cacheable {
-		attrs = append(attrs, "expires_in", life)
-		s.cached.Store(&cachedToken{
-			token: token,
-			// "Until less than 60 s remain": at 60 s sharp it is still good.
-			stale:  clock.NewDeadline(now, life-refreshMargin+1),
-			dead:   clock.NewDeadline(now, life),
-			proven: clock.NewDeadline(now, dropInterval),
-		})
+	if token.Expiry.IsZero() || life <= 0 {
+		return
 	}
-	level := slog.LevelInfo
-	if life <= refreshMargin {
-		level = slog.LevelDebug // one that is fetched for every call would fill the log
+	s.cached.Store(&cachedToken{
+		token: token,
+		// "Until less than 60 s remain": at 60 s sharp it is still good.
+		stale:  clock.NewDeadline(now, life-refreshMargin+1),
+		dead:   clock.NewDeadline(now, life),
+		proven: clock.NewDeadline(now, dropInterval),
+	})
+}
+
+// report logs what happened, except for a failure that the callers are told of.
+func (s *Source) report(f *flight) {
+	client := slog.String("client_id", s.credentials.ClientID)
+	if f.err != nil {
+		if c := s.cached.Load(); c != nil && !c.dead.Reached() {
+			s.log().Warn("push token not refreshed, using the old one",
+				client, "expires", c.token.Expiry, "retry_in", holdFor(f.err), "error", f.err)
+		}
+		return
 	}
-	s.log().Log(context.Background(), level, "fetched push token", attrs...)
+	life := time.Until(f.token.Expiry)
+	if life <= refreshMargin { // it is fetched for every call, which would fill the log
+		s.log().Debug("fetched push token, not cached", client)
+		return
+	}
+	s.log().Info("fetched push token", client, "expires_in", life.Round(time.Second))
 }
 
 // holdFor is how long a failed fetch is not repeated.

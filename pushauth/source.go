@@ -111,8 +111,7 @@ func NewSource(credentials Credentials, opts ...Option) (*Source, error) {
 // after a 401, or as long as a Retry-After in between asks, no request is made: the old token or a [BackoffError] is
 // returned at once.
 func (s *Source) Token(ctx context.Context) (Token, error) {
-	now := time.Now()
-	if c := s.cached.Load(); c != nil && !c.stale.Reached(now) {
+	if c := s.cached.Load(); c != nil && !c.stale.Reached() {
 		return c.token, nil
 	}
 	return s.refresh(ctx)
@@ -123,13 +122,11 @@ func (s *Source) refresh(ctx context.Context) (Token, error) {
 		return Token{}, gaveUp(err)
 	}
 	s.mu.Lock()
-	now := time.Now()
-	cached := s.cached.Load()
-	if cached != nil && !cached.stale.Reached(now) {
+	if c := s.cached.Load(); c != nil && !c.stale.Reached() {
 		s.mu.Unlock()
-		return cached.token, nil
+		return c.token, nil
 	}
-	if s.failure != nil && !s.retryAt.Reached(now) {
+	if s.failure != nil && !s.retryAt.Reached() {
 		err := &BackoffError{RetryAt: s.retryAt.Wall(), Err: s.failure}
 		s.mu.Unlock()
 		return s.orOld(err)
@@ -155,7 +152,7 @@ func (s *Source) refresh(ctx context.Context) (Token, error) {
 
 // orOld returns the old token while it lives, and err otherwise.
 func (s *Source) orOld(err error) (Token, error) {
-	if c := s.cached.Load(); c != nil && !c.dead.Reached(time.Now()) {
+	if c := s.cached.Load(); c != nil && !c.dead.Reached() {
 		return c.token, nil
 	}
 	return Token{}, err
@@ -170,19 +167,18 @@ func gaveUp(err error) error { return fmt.Errorf("pushauth: gave up waiting for 
 func (s *Source) Invalidate(t Token) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
-	if c := s.cached.Load(); c == nil || c.token.Value != t.Value || !s.nextDrop.Reached(now) {
+	if c := s.cached.Load(); c == nil || c.token.Value != t.Value || !s.nextDrop.Reached() {
 		return
 	}
 	s.cached.Store(nil)
-	s.nextDrop = clock.NewDeadline(now, dropInterval)
+	s.nextDrop = clock.NewDeadline(time.Now(), dropInterval)
 }
 
 // refused is Invalidate for a token that a relay answered 401 to. A token younger than 30 s that no relay ever took
 // is kept, for another one would fare no better: thus a relay that always answers 401 costs one fetch per 30 s.
 func (s *Source) refused(t Token) {
 	c := s.cached.Load()
-	if c != nil && c.token.Value == t.Value && !c.accepted.Load() && !c.proven.Reached(time.Now()) {
+	if c != nil && c.token.Value == t.Value && !c.accepted.Load() && !c.proven.Reached() {
 		return
 	}
 	s.Invalidate(t)

@@ -24,10 +24,10 @@ func TestTokenIsUsedUntilLessThanAMinuteRemains(t *testing.T) {
 		}
 		time.Sleep(59*time.Minute - 1)
 		mustToken(t, source)
-		time.Sleep(1) // 60 s remain
+		time.Sleep(time.Nanosecond) // 60 s remain
 		mustToken(t, source)
 		wantTokenRequests(t, service, 1)
-		time.Sleep(1) // less than 60 s remain
+		time.Sleep(time.Nanosecond) // less than 60 s remain
 		if second := mustToken(t, source); second == first {
 			t.Error("the token was not refreshed")
 		}
@@ -131,6 +131,7 @@ func TestAbandonedFetchIsNoFailure(t *testing.T) {
 		if _, err := source.Token(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
+		synctest.Wait()
 		mustToken(t, source) // at once, with a request of its own
 		wantTokenRequests(t, service, 2)
 	})
@@ -191,10 +192,10 @@ func TestRefreshThatFailsKeepsTheOldToken(t *testing.T) {
 					time.Sleep(min(tt.hold, time.Minute-2-at) - 1) // the token lives for a minute less a nanosecond
 					mustToken(t, source)
 					wantTokenRequests(t, service, requests)
-					time.Sleep(1)
+					time.Sleep(time.Nanosecond)
 				}
 				mustToken(t, source) // in its last nanosecond
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				if token, err := source.Token(t.Context()); err == nil {
 					t.Errorf("got %v after its end", token)
 				}
@@ -258,7 +259,7 @@ func TestFailedFetchIsNotRepeatedAtOnce(t *testing.T) {
 					t.Fatalf("error %v, want a BackoffError until %v", err, retryAt)
 				}
 				wantTokenRequests(t, service, tt.requests)
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				service.ClearScript()
 				mustToken(t, source)
 			})
@@ -322,7 +323,7 @@ func TestInvalidateDropsOnlyTheCachedToken(t *testing.T) {
 		source.Invalidate(third) // too soon after the last drop
 		mustToken(t, source)
 		wantTokenRequests(t, service, 3)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		source.Invalidate(third)
 		mustToken(t, source)
 		wantTokenRequests(t, service, 4)

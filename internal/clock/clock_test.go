@@ -10,19 +10,21 @@ func TestDeadlineBoundary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := NewDeadline(time.Now(), time.Minute)
 		time.Sleep(time.Minute - 1)
-		if d.Reached(time.Now()) {
+		if d.Reached() {
 			t.Error("reached a nanosecond early")
 		}
-		time.Sleep(1)
-		if !d.Reached(time.Now()) {
+		time.Sleep(time.Nanosecond)
+		if !d.Reached() {
 			t.Error("not reached at the deadline")
+		}
+		if !d.Wall().Equal(time.Now()) {
+			t.Errorf("Wall = %v at %v", d.Wall(), time.Now())
 		}
 	})
 }
 
 // The two clocks cannot be driven apart from outside, so the parts are set by hand.
 func TestDeadlineClocksApart(t *testing.T) {
-	now := time.Now()
 	tests := []struct {
 		name string
 		mono time.Duration // what is left by the monotonic clock
@@ -36,16 +38,42 @@ func TestDeadlineClocksApart(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d := Deadline{at: now.Add(tt.mono), wall: now.Add(tt.wall).UnixNano()}
-			if got := d.Reached(now); got != tt.want {
-				t.Errorf("Reached = %v, want %v", got, tt.want)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				d := NewDeadline(time.Now(), tt.mono)
+				d.wall = time.Now().Add(tt.wall).UnixNano()
+				if got := d.Reached(); got != tt.want {
+					t.Errorf("Reached = %v, want %v", got, tt.want)
+				}
+			})
 		})
 	}
 }
 
+func TestSuspensionIsSeenWithinAMillisecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := NewDeadline(time.Now(), time.Hour)
+		if d.Reached() {
+			t.Fatal("reached at once")
+		}
+		d.wall = time.Now().UnixNano() // the machine slept until now
+		time.Sleep(wallInterval)
+		for range 2 { // once reached, it stays so
+			if !d.Reached() {
+				t.Error("the wall clock was not looked at")
+			}
+		}
+	})
+}
+
 func TestZeroDeadlineIsReached(t *testing.T) {
-	if !(Deadline{}).Reached(time.Now()) {
+	if !(Deadline{}).Reached() {
 		t.Error("the zero deadline was not reached")
+	}
+}
+
+func TestReachedAllocatesNothing(t *testing.T) {
+	d := NewDeadline(time.Now(), time.Hour)
+	if n := testing.AllocsPerRun(100, func() { d.Reached() }); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }

@@ -19,7 +19,7 @@ type gate struct {
 	failures int // since the last success
 }
 
-func (g *gate) closed(now time.Time) bool { return g.sending || !g.opens.Reached(now) }
+func (g *gate) closed() bool { return g.sending || !g.opens.Reached() }
 
 func (g *gate) busy() *gate { return &gate{sending: true, failures: g.failures} }
 

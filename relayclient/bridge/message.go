@@ -21,7 +21,7 @@ const (
 //
 // handled says that raw is such a message and must not be forwarded to the agent, whatever err is. When handled is
 // false err is nil and raw is somebody else's, to be forwarded as it is; that takes one scan, no parsing and no
-// allocation, unless raw holds an escaped ASCII letter or mentions a push token.
+// allocation, unless raw mentions a push token or writes a capital P as \u0050.
 //
 // raw is one message. "jsonrpc" may be missing. The platforms apns and ios, fcm and android are known. No answer is
 // produced, not even for a message with an "id": the two are notifications.

@@ -10,7 +10,8 @@ import (
 	"github.com/sealpush/sealpush/internal/answer"
 )
 
-// Notification is what the phones show. It is no secret to the relay: do not put there what the agent said.
+// Notification is what the phones show. The relay, Apple and Google read it: do not put there what the agent said. It is
+// plain data: safe for concurrent reads.
 type Notification struct {
 	Title string            `json:"title"`
 	Body  string            `json:"body"`
@@ -34,14 +35,16 @@ const (
 	DeviceRemoved = "removed" // APNs or FCM does not know its token any more; the relay forgot the device
 )
 
-// DeviceResult is what became of a notification for one device. The relay does not say which device it is.
+// DeviceResult is what became of a notification for one device. The relay does not say which device it is. It is plain
+// data: safe for concurrent reads.
 type DeviceResult struct {
 	Platform string `json:"platform"` // "ios" or "android"
 	Status   string `json:"status"`   // [DeviceSent], [DeviceFailed] or [DeviceRemoved]
 	Reason   string `json:"reason"`   // why it was not sent, printable and at most 512 bytes; may be empty
 }
 
-// Result is what became of a notification. There is nothing to handle: it has been logged.
+// Result is what became of a notification. There is nothing to handle: it has been logged. It is plain data: safe for
+// concurrent reads.
 type Result struct {
 	Status  Status
 	Devices []DeviceResult // in the relay's order; nil unless the relay was reached
@@ -59,20 +62,22 @@ type Result struct {
 // by itself, save once with a new token after a 401.
 //
 // Result.Err is a [FieldError] for an empty title or body, matches [ErrNotDelivered] when every device failed or was
-// removed, and is a [RelayError] for everything else; a [pushauth.TokenError] may be within.
+// removed, is ctx.Err() when ctx had ended before anything was sent, and is a [RelayError] for everything else; a
+// [pushauth.TokenError] may be within.
 func (c *Client) Notify(ctx context.Context, n Notification) Result {
 	if !c.Enabled() {
 		return Result{Status: StatusDisabled}
 	}
-	now, g := time.Now(), c.gate.Load()
-	if g.closed(now) {
+	g := c.gate.Load()
+	if g.closed() {
 		return Result{Status: StatusDebounced}
 	}
-	return c.notify(ctx, n, g, now)
+	return c.notify(ctx, n, g)
 }
 
 // notify sends if it is the first to close the open gate.
-func (c *Client) notify(ctx context.Context, n Notification, open *gate, now time.Time) Result {
+func (c *Client) notify(ctx context.Context, n Notification, open *gate) Result {
+	start := time.Now()
 	if err := n.check(ctx); err != nil {
 		return c.failed(ctx, nil, err)
 	}
@@ -82,7 +87,7 @@ func (c *Client) notify(ctx context.Context, n Notification, open *gate, now tim
 	sent := false
 	defer func() { // also when the caller's transport panics
 		if sent {
-			c.gate.Store(opensAfter(now, c.cooldown))
+			c.gate.Store(opensAfter(start, c.cooldown))
 		} else {
 			c.gate.Store(open.failed(time.Now()))
 		}
@@ -115,9 +120,9 @@ func (c *Client) push(ctx context.Context, n Notification) ([]DeviceResult, erro
 	reached := 0
 	for i := range said.Results {
 		device := &said.Results[i]
-		device.Platform = answer.Line(start(device.Platform))
-		device.Status = answer.Line(start(device.Status))
-		device.Reason = answer.Line(start(device.Reason))
+		device.Platform = answer.Line(head(device.Platform))
+		device.Status = answer.Line(head(device.Status))
+		device.Reason = answer.Line(head(device.Reason))
 		switch device.Status {
 		case DeviceSent:
 			reached++

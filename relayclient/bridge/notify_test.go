@@ -82,7 +82,7 @@ func TestDebounceBoundary(t *testing.T) {
 				wantStatus(t, client, bridge.StatusSent)
 				time.Sleep(cooldown - 1)
 				wantStatus(t, client, bridge.StatusDebounced)
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				wantStatus(t, client, bridge.StatusSent)
 				time.Sleep(cooldown + 1)
 				wantStatus(t, client, bridge.StatusSent)
@@ -98,7 +98,7 @@ func TestCooldownCountsFromTheStart(t *testing.T) {
 		wantStatus(t, client, bridge.StatusSent) // takes 4 s
 		time.Sleep(26*time.Second - 1)
 		wantStatus(t, client, bridge.StatusDebounced)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		wantStatus(t, client, bridge.StatusSent)
 	})
 }
@@ -139,7 +139,7 @@ func TestFailureBacksOff(t *testing.T) {
 			for _, wait := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
 				time.Sleep(wait*time.Second - 1)
 				wantStatus(t, client, bridge.StatusDebounced)
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				wantStatus(t, client, bridge.StatusFailed)
 			}
 			service.ClearScript()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 )
 
 // DefaultOutboxSize is how many messages an [Outbox] keeps.
@@ -77,7 +76,10 @@ func NewOutbox(client *Client, notification Notification, size int) *Outbox {
 // is lost. ctx bounds that wait.
 func (o *Outbox) Send(ctx context.Context, message []byte) error {
 	for {
-		wait, err := o.put(message)
+		wait, dropped, err := o.put(message)
+		if dropped > 0 {
+			o.client.log().WarnContext(ctx, "outbox is full, dropping the agent's messages", "kept", o.size, "dropped", dropped)
+		}
 		if wait == nil {
 			return err
 		}
@@ -91,42 +93,38 @@ func (o *Outbox) Send(ctx context.Context, message []byte) error {
 	}
 }
 
-// put appends a copy of the message, or returns what to wait for before another try.
-func (o *Outbox) put(message []byte) (wait <-chan struct{}, err error) {
+// put appends a copy of the message, or returns what to wait for before another try. The first of several messages in a
+// row that are dropped is to be logged: then put returns how many have been dropped in all.
+func (o *Outbox) put(message []byte) (wait <-chan struct{}, dropped int, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.ctx.Err() != nil {
-		return nil, ErrOutboxClosed
+		return nil, 0, ErrOutboxClosed
 	}
 	full := len(o.queue) >= o.size
 	if full && o.attached > 0 {
-		return o.changed, nil
+		return o.changed, 0, nil
 	}
 	if o.attached == 0 {
 		o.wake()
 	}
 	if full {
-		o.drop()
-		return nil, ErrOutboxFull
+		o.dropped++
+		if !o.dropping {
+			dropped = o.dropped
+		}
+		o.dropping = true
+		return nil, dropped, ErrOutboxFull
 	}
 	o.dropping = false
 	o.queue = append(o.queue, bytes.Clone(message))
 	o.change()
-	return nil, nil
-}
-
-// drop counts a message that there is no room for, and logs the first of many. o.mu is held.
-func (o *Outbox) drop() {
-	o.dropped++
-	if !o.dropping {
-		o.client.log().Warn("outbox is full, dropping the agent's messages", "kept", len(o.queue), "dropped", o.dropped)
-	}
-	o.dropping = true
+	return nil, 0, nil
 }
 
 // wake notifies the phones without keeping anyone waiting. o.mu is held.
 func (o *Outbox) wake() {
-	if !o.client.Enabled() || o.client.gate.Load().closed(time.Now()) {
+	if !o.client.Enabled() || o.client.gate.Load().closed() {
 		return // Notify would do nothing, ten thousand times a second
 	}
 	o.wg.Go(func() { o.client.Notify(o.ctx, o.notification) })
@@ -139,7 +137,7 @@ func (o *Outbox) change() {
 }
 
 // Attach writes the messages to a client until the client drops: first those that are kept, then each as it is sent.
-// It returns when write fails, with that error; when ctx ends, with its error; when another client is attached, with
+// It returns when write fails, with that error; when ctx ends, with its cause; when another client is attached, with
 // [ErrReplaced]; or when the Outbox is closed, with [ErrOutboxClosed]. Call it from the connection's own goroutine:
 // it starts none, and write is called by one goroutine at a time.
 //

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -129,7 +131,8 @@ func TestOutboxSurvivesDropsInTheReplay(t *testing.T) {
 
 func TestOutboxDropsTheNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, client := newClient(t)
+		var log strings.Builder
+		_, client := newClient(t, bridge.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		outbox := newOutbox(t, client, 0)
 		send(t, outbox, 1, bridge.DefaultOutboxSize)
 		for range 3 {
@@ -139,6 +142,10 @@ func TestOutboxDropsTheNewest(t *testing.T) {
 		}
 		if outbox.Len() != bridge.DefaultOutboxSize || outbox.Dropped() != 3 {
 			t.Errorf("%d kept, %d dropped", outbox.Len(), outbox.Dropped())
+		}
+		synctest.Wait() // the notification on its way logs too
+		if strings.Count(log.String(), "level=WARN") != 1 {
+			t.Errorf("want one warning for all that were dropped:\n%s", &log)
 		}
 		p := &phoneConn{}
 		detach := attach(t, outbox, p)

@@ -61,7 +61,7 @@ func (c *Client) do(ctx context.Context, r call) (reply, error) {
 	if known && said.Error != "" {
 		failed.Message = said.Error
 	}
-	failed.Message = answer.Line(start(failed.Message), append(r.secrets, bearer(resp), c.config.ClientSecret)...)
+	failed.Message = answer.Line(head(failed.Message), append(r.secrets, bearer(resp), c.config.ClientSecret)...)
 	if !known && resp.StatusCode/100 == 2 {
 		failed.Err = errors.New("which is not what a push relay answers; is url right?")
 	}
@@ -95,8 +95,8 @@ func isTokenError(err error) bool {
 	return ok
 }
 
-// start is more of a text than answer.Line keeps, and little enough to search for secrets.
-func start(text string) string { return text[:min(len(text), 4*answer.MaxText)] }
+// head is more of a text than answer.Line keeps, and little enough to search for secrets.
+func head(text string) string { return text[:min(len(text), 4*answer.MaxText)] }
 
 // bearer is the token that the answered request carried.
 func bearer(resp *http.Response) string {

@@ -1,0 +1,75 @@
+// Package bridge is the push half of a bridge: the program on somebody's own machine that connects their AI agents
+// with the app on their phone. When an agent has something to say and no phone is connected, it wakes the phone.
+//
+// # Setting up
+//
+// The operator of a push relay hands out a client id and a client secret. They go into the bridge's common.toml:
+//
+//	[push_relay]
+//	url = "https://push.example"        # push relay
+//	token_url = "https://token.example" # token service
+//	client_id = "bridge-home-office"
+//	client_secret = "shown once, when the client was created"
+//
+// [LoadConfig] reads that table and [New] makes a [Client] of it, one for the whole process. Without the table, or with
+// an empty field in it, the client is there and does nothing, so that the bridge needs no second path:
+//
+//	config, err := bridge.LoadConfig("common.toml")
+//	if err != nil {
+//		return err // names file and line
+//	}
+//	client, err := bridge.New(config)
+//	if err != nil {
+//		return err
+//	}
+//
+// # Pairing and registering
+//
+// [PairingResponse.WithPushRelay] tells the app that push is configured. The app then sends its device token through
+// its WebSocket. Show each message from the phone to [Client.HandleMessage] before it goes to the agent:
+//
+//	if handled, err := client.HandleMessage(ctx, message); handled {
+//		if err != nil {
+//			slog.Warn("push registration failed", "error", err)
+//		}
+//		continue // never forwarded
+//	}
+//	agent.Write(message)
+//
+// HandleMessage waits for the relay. A read loop that must go on meanwhile (to see pings and the connection's end)
+// asks [IsPushMessage] and hands the message to another goroutine; one goroutine for each connection keeps register and
+// unregister in order.
+//
+// # Waking the phone
+//
+// An [Outbox] for each agent carries its messages to the phone, keeps them while none is connected, and wakes the phone:
+//
+//	outbox := bridge.NewOutbox(client, bridge.Notification{Title: "Agent Name", Body: "New activity"}, 0)
+//	defer outbox.Close()
+//	// for each message of the agent
+//	err := outbox.Send(ctx, message)
+//	// for each WebSocket, in its own goroutine, until it drops
+//	err := outbox.Attach(ctx, func(ctx context.Context, message []byte) error {
+//		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+//		defer cancel()
+//		return conn.Write(ctx, websocket.MessageText, message)
+//	})
+//
+// A bridge with buffers of its own calls [Client.Notify]. Both may be called for every line that an agent prints: one
+// notification goes out per 30 s.
+//
+// # The night something failed
+//
+// Push is never in the way of the agent. Notify returns a [Result] and has logged what a person may want to know:
+//
+//	ERROR push notification not sent    the token service is down, or the credentials are wrong
+//	WARN  push notification not sent    the relay is down, refuses, or reached no device
+//	WARN  device not reached            APNs or FCM refused one device; reason says why
+//	WARN  push relay removed a device   its app was deleted, or registers anew when it is next opened
+//	WARN  push notifications disabled   a field of [push_relay] is missing; missing names it
+//	WARN  push token not refreshed      the token service is down; the old token is used while it lives
+//	WARN  outbox is full                nobody has connected for 10 000 messages
+//
+// Errors are typed: [FieldError] for what was refused before any request, [RelayError] for the relay, and within it
+// [github.com/sealpush/sealpush/pushauth.TokenError] for the token service. No error and no log line holds a secret.
+package bridge
