@@ -87,3 +87,12 @@ func (n *Notifier) Test(ctx context.Context, deviceID string) (Outcome, error) {
 	push := Push{Alert: payload.NewTest(n.host), CollapseID: payload.NewCollapseID()}
 	return n.client.Send(ctx, push, []pairing.Device{device})[0], nil
 }
+
+// TestStatus is [Notifier.Test] as a [pairing.Tester], for [pairing.Handler].
+func (n *Notifier) TestStatus(ctx context.Context, deviceID string) (status int, err error) {
+	outcome, err := n.Test(ctx, deviceID)
+	if err != nil {
+		return 0, err
+	}
+	return outcome.Status, outcome.Err
+}

@@ -121,6 +121,14 @@ func TestTestAlert(t *testing.T) {
 		t.Errorf("%d requests", relay.Stats().Requests)
 	}
 
+	relay.Script(1, relaytest.Answer{Status: 410})
+	var tester pairing.Tester = notifier.TestStatus
+	if status, err := tester(t.Context(), devices[0].ID); status != 410 || !errors.Is(err, relayclient.ErrDeviceGone) {
+		t.Errorf("as a pairing.Tester: %d, %v", status, err)
+	}
+	if _, err := tester(t.Context(), "0123456789abcdef"); !errors.Is(err, pairing.ErrUnknownDevice) {
+		t.Errorf("an unknown device: %v", err)
+	}
 	if _, err := notifier.Test(t.Context(), "0123456789abcdef"); !errors.Is(err, pairing.ErrUnknownDevice) {
 		t.Errorf("an unknown device: %v", err)
 	}
