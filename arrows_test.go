@@ -18,6 +18,7 @@ var arrows = map[string][]string{
 	"":                                  {},
 	"seal":                              {},
 	"payload":                           {},
+	"docs":                              {},
 	"internal/answer":                   {},
 	"internal/baseurl":                  {},
 	"internal/clock":                    {},

@@ -1,0 +1,111 @@
+package docs_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/sealpush/sealpush/payload"
+	"github.com/sealpush/sealpush/relayclient"
+	"github.com/sealpush/sealpush/relayclient/pairing"
+	"github.com/sealpush/sealpush/relayclient/relaytest"
+)
+
+// A daemon made of the guide's blocks: a phone pairs over HTTP, a job fails, the
+// phone reads why.
+func TestDaemonGuide(t *testing.T) {
+	relay := relaytest.NewRelay()
+	defer relay.Close()
+	phone := relaytest.NewPhone()
+	if err := daemon(t.Context(), t.TempDir(), relay.URL, "let me in", phone); err != nil {
+		t.Fatal(err)
+	}
+	received, err := phone.Received(relay)
+	if err != nil || len(received) != 1 {
+		t.Fatalf("the phone received %v, %v", received, err)
+	}
+	if alert := received[0].Alert; alert.Name != "nightly-backup" || *alert.ExitCode != 3 || alert.LogTail[0] != "gave up" {
+		t.Errorf("the phone reads %+v", alert)
+	}
+}
+
+func daemon(ctx context.Context, stateDir, relayURL, token string, phone *relaytest.Phone) error {
+	store, err := pairing.OpenFile(filepath.Join(stateDir, "devices.json"))
+	if err != nil {
+		return err
+	}
+	registry := pairing.NewRegistry(store)
+	client, err := relayclient.New(relayURL) // https://relay.example/, credentials in it if need be
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	notifier, err := relayclient.NewNotifier(client, registry, "") // "" is this machine's name
+	if err != nil {
+		return err
+	}
+
+	callerLabel := func(*http.Request) string { return "parker" }
+	api := pairing.Handler(registry, notifier.TestStatus, pairing.WithCaller(callerLabel))
+	mux := http.NewServeMux()
+	mux.Handle("/push/", requireToken(token, api))
+
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	if err := pair(ctx, server.URL, token, phone); err != nil {
+		return err
+	}
+	report(ctx, notifier, time.Now(), 3, "gave up\n")
+	return nil
+}
+
+func report(ctx context.Context, notifier *relayclient.Notifier, started time.Time, exitCode int, captured string) {
+	alert := payload.NewFailure("", "nightly-backup")
+	alert.RunID = "run-20260723-0200"
+	alert.StartedAt = started
+	alert.ExitCode = &exitCode
+	alert.FailReason = "exit code 3"
+	alert.LogTail = payload.LogTail(captured) // the last 40 lines
+	notifier.Notify(ctx, alert)
+}
+
+func requireToken(token string, next http.Handler) http.Handler {
+	want := sha256.Sum256([]byte("Bearer " + token))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got := sha256.Sum256([]byte(r.Header.Get("Authorization")))
+		if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "give the daemon's token as a bearer token", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// pair is what the app does.
+func pair(ctx context.Context, daemonURL, token string, phone *relaytest.Phone) error {
+	body, err := json.Marshal(map[string]string{
+		"name": "parker's phone", "platform": "ios", "publicKey": phone.PublicKey().String(), "pushToken": phone.PushToken(),
+	})
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, daemonURL+"/push/devices", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
