@@ -9,6 +9,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/sealpush/sealpush/examples/internal/state"
 )
 
 // minToken is the least number of characters of a bearer token: short ones can
@@ -35,6 +37,22 @@ func (c *callers) add(labelled string) error {
 	}
 	*c = append(*c, caller{label, sha256.Sum256([]byte(token))})
 	return nil
+}
+
+// ensure makes sure that somebody can get in: when no token was given it adds
+// the one in the file, which it makes.
+func (c *callers) ensure(tokenFile string) (used bool, err error) {
+	if len(*c) > 0 {
+		return false, nil
+	}
+	token, err := state.EnsureToken(tokenFile)
+	if err != nil {
+		return false, err
+	}
+	if err := c.add("local=" + token); err != nil {
+		return false, fmt.Errorf("%s: %w", tokenFile, err)
+	}
+	return true, nil
 }
 
 // label says whose token this is, in a time that does not depend on how much of

@@ -3,28 +3,31 @@ package main
 import (
 	"fmt"
 	"io"
+	"net/url"
 	"path/filepath"
 	"strings"
 
 	"github.com/sealpush/sealpush/examples/internal/state"
 )
 
-// guide is what the daemon prints when it is ready. It holds no secret: the
-// token stays in its file.
+// guide is what the daemon prints when it is ready. It holds no secret: a token
+// stays in its file.
 type guide struct {
-	url, relay, devices string
-	callers             callers
-	tokenFile           string // "" when the tokens were given
-	stateDir            string
-	ownRelay            bool
+	options
+	url       string // of the daemon
+	tokenFile bool   // whether the token is the one in the state directory
 }
 
 func (g guide) print(w io.Writer) {
-	callers := g.callers.String()
-	if g.tokenFile != "" {
-		callers += ", by the token in " + g.tokenFile
+	relay := "its own, in memory"
+	if u, err := url.Parse(g.relay); err == nil && g.relay != "" {
+		relay = u.Scheme + "://" + u.Host // the rest may be secret
 	}
-	fmt.Fprintf(w, "Daemon   %s\nRelay    %s\nPhones   %s\nCallers  %s\n", g.url, g.relay, g.devices, callers)
+	callers := g.callers.String()
+	if g.tokenFile {
+		callers += ", with the token in " + state.TokenPath(g.state)
+	}
+	fmt.Fprintf(w, "Daemon   %s\nRelay    %s\nPhones   %s\nCallers  %s\n", g.url, relay, g.devices, callers)
 	fmt.Fprintf(w, "\nTo pair a phone, in another terminal:\n\n    %s\n\nReady. Control-C stops it.\n", g.phoneCommand())
 }
 
@@ -34,13 +37,13 @@ func (g guide) phoneCommand() string {
 	if g.url != "http://"+state.DaemonAddr {
 		command = append(command, "-daemon", g.url)
 	}
-	if byDefault, err := state.Dir(); err != nil || filepath.Clean(g.stateDir) != byDefault {
-		command = append(command, "-state", quoted(g.stateDir))
+	if byDefault, err := state.Dir(); err != nil || filepath.Clean(g.state) != byDefault {
+		command = append(command, "-state", quoted(g.state))
 	}
-	if g.tokenFile == "" {
+	if !g.tokenFile {
 		command = append(command, "-token", "TOKEN")
 	}
-	if !g.ownRelay {
+	if g.relay != "" {
 		command = append(command, "-inbox", "URL-OF-THE-RELAY'S-INBOX")
 	}
 	return strings.Join(command, " ")

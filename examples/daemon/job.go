@@ -68,8 +68,12 @@ func (j job) run(ctx context.Context, id string, late func(observed time.Duratio
 	cmd.WaitDelay = stopWait // then it is killed, which Windows does at once
 
 	r := run{job: j, id: id, start: time.Now()}
+	if err := cmd.Start(); err != nil {
+		r.failReason = fmt.Sprintf("not started: %v", err)
+		return r
+	}
 	exited := make(chan error, 1)
-	go func() { exited <- cmd.Run() }()
+	go func() { exited <- cmd.Wait() }()
 	var limit <-chan time.Time
 	if j.maxRuntime > 0 {
 		limit = time.After(j.maxRuntime)
@@ -88,10 +92,6 @@ func (j job) run(ctx context.Context, id string, late func(observed time.Duratio
 		late(observed) // both were ready when select looked
 	}
 
-	if cmd.ProcessState == nil {
-		r.failReason = fmt.Sprintf("not started: %v", err)
-		return r
-	}
 	if code := cmd.ProcessState.ExitCode(); code >= 0 { // a signal has none
 		r.exitCode = &code
 	}

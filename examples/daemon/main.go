@@ -23,6 +23,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -59,53 +60,40 @@ func main() {
 
 // serve runs the daemon until ctx ends, and then finishes what is in hand.
 func serve(ctx context.Context, opts options, out io.Writer) error {
-	guide := guide{devices: opts.devices, stateDir: opts.state, ownRelay: opts.relay == ""}
-	if len(opts.callers) == 0 {
-		guide.tokenFile = state.TokenPath(opts.state)
-		token, err := state.EnsureToken(guide.tokenFile)
-		if err != nil {
-			return err
-		}
-		if err := opts.callers.add("local=" + token); err != nil {
-			return fmt.Errorf("%s: %w", guide.tokenFile, err)
-		}
+	tokenFile, err := opts.callers.ensure(state.TokenPath(opts.state))
+	if err != nil {
+		return err
 	}
-	guide.callers = opts.callers
-
 	listener, err := net.Listen("tcp", opts.listen)
 	if err != nil {
 		return fmt.Errorf("%w: choose another address with -listen", err)
 	}
 	defer listener.Close()
 	addr := listener.Addr().(*net.TCPAddr)
-	guide.url = "http://" + reachable(addr)
 	if !addr.IP.IsLoopback() {
 		slog.Warn("other machines can reach the daemon, and tokens travel in clear: put TLS in front", "address", addr)
 	}
-	var relay *relaytest.Relay
-	if opts.relay == "" {
+	guide := guide{options: opts, url: "http://" + reachable(addr), tokenFile: tokenFile}
+
+	var relay *relaytest.Relay // nil when it is somebody else's
+	relayURL := opts.relay
+	if relayURL == "" {
 		relay = relaytest.NewUnstartedRelay(relaytest.WithHistory(1000))
 		defer relay.Close()
-		opts.relay = guide.url + relayPath
+		relayURL = guide.url + relayPath
 	}
-	client, err := relayclient.New(opts.relay)
+	client, err := relayclient.New(relayURL)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	guide.relay = client.String()
-
-	if err := os.MkdirAll(filepath.Dir(opts.devices), 0o700); err != nil {
-		return err
-	}
-	store, err := pairing.OpenFile(opts.devices)
+	registry, err := openRegistry(opts.devices)
 	if err != nil {
 		return err
 	}
-	registry := pairing.NewRegistry(store)
 	devices, err := registry.Devices(ctx)
 	if err != nil {
-		return err
+		return err // better now than when it matters
 	}
 	notifier, err := relayclient.NewNotifier(client, registry, "")
 	if err != nil {
@@ -120,25 +108,44 @@ func serve(ctx context.Context, opts options, out io.Writer) error {
 	if relay != nil {
 		server.RegisterOnShutdown(relay.Close) // which lets the waiting phones go
 	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	scheduler := &scheduler{dag: opts.dag, jobs: opts.jobs, every: opts.every, notifier: notifier}
 	guide.print(out)
+	return work(ctx, server, listener, func(ctx context.Context) { scheduler.run(ctx, now) })
+}
 
+// openRegistry makes the registry's directory, but not yet the file.
+func openRegistry(path string) (*pairing.Registry, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	store, err := pairing.OpenFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return pairing.NewRegistry(store), nil
+}
+
+// work serves and schedules until ctx ends. The server stops last, because
+// reports may be on their way to the relay behind it.
+func work(ctx context.Context, server *http.Server, listener net.Listener, schedule func(context.Context)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	scheduler := &scheduler{dag: opts.dag, jobs: opts.jobs, every: opts.every, notifier: notifier}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
 	scheduled := make(chan struct{})
 	go func() {
 		defer close(scheduled)
-		scheduler.run(ctx, now)
+		schedule(ctx)
 	}()
+
+	var err error
 	select {
 	case err = <-served:
+		cancel()
 	case <-ctx.Done():
 		slog.Info("stopping: waiting for jobs and reports")
 	}
-	cancel()
-	<-scheduled // the relay serves on, because reports may be on their way to it
+	<-scheduled
 	ctx, cancelShutdown := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancelShutdown()
 	return errors.Join(err, server.Shutdown(ctx))

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
-	"syscall"
 
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
@@ -43,9 +43,9 @@ func pair(ctx context.Context, client *http.Client, daemon, token, name string, 
 	var answer paired
 	err = call(client, req, &answer)
 	if refused, ok := errors.AsType[*statusError](err); ok && refused.status == http.StatusUnauthorized {
-		return paired{}, fmt.Errorf("the daemon does not know this token (%w): pass the one that it prints, or the file of, with -token", err)
+		return paired{}, fmt.Errorf("the daemon does not know this token (%w): pass one of its tokens with -token or $%s", err, tokenVariable)
 	}
-	if errors.Is(err, syscall.ECONNREFUSED) {
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		return paired{}, fmt.Errorf("%w: is the daemon running? Start it with go run ./examples/daemon", err)
 	}
 	if err != nil {

@@ -16,15 +16,11 @@ import (
 // "Replay protection").
 func show(w io.Writer, n relaytest.Notification) {
 	a := n.Alert
-	mark := ""
+	when := a.Time.Local().Format(time.TimeOnly) + " "
 	if n.Stale {
-		mark = "STALE "
+		when = a.Time.Local().Format(time.DateTime) + "  STALE"
 	}
-	when := a.Time.Local().Format(time.TimeOnly)
-	if n.Stale {
-		when = a.Time.Local().Format(time.DateTime)
-	}
-	fmt.Fprintf(w, "%s  %s%-8s %s on %s%s\n", when, mark, strings.ToUpper(string(a.Kind)),
+	fmt.Fprintf(w, "%s %-8s %s on %s%s\n", when, strings.ToUpper(string(a.Kind)),
 		printable(a.Name), printable(a.Host), printable(detail(a)))
 	lines := a.LogTail
 	if a.Message != "" {
