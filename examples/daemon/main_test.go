@@ -18,16 +18,35 @@ import (
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
 
-// The test binary plays the daemon, when started with asDaemon in its
-// environment, and the daemon's jobs.
-const asDaemon = "SEALPUSH_TEST_RUN_DAEMON"
+const (
+	// The test binary plays the daemon, when started with asDaemon in its
+	// environment, and the daemon's jobs.
+	asDaemon = "SEALPUSH_TEST_RUN_DAEMON"
+	// phoneBinary is the variable that says where the phone was built.
+	phoneBinary = "SEALPUSH_TEST_PHONE_BINARY"
+)
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asDaemon) != "" {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(runTests(m))
+}
+
+// runTests builds the phone once for all tests.
+func runTests(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "phone")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	binary := filepath.Join(dir, "phone.exe") // the suffix matters on Windows alone
+	if out, err := exec.Command("go", "build", "-o", binary, "../phone").CombinedOutput(); err != nil {
+		panic(fmt.Sprintf("go build: %v\n%s", err, out))
+	}
+	os.Setenv(phoneBinary, binary)
+	return m.Run()
 }
 
 // daemon is a running daemon.

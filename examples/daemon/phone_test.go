@@ -16,13 +16,9 @@ import (
 // startPhone runs the command that the daemon prints, with more arguments.
 func startPhone(t *testing.T, d daemon, more ...string) (*program.Program, *os.Process) {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "phone.exe") // the suffix matters on Windows alone
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../phone").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
 	printed := d.Await(t, `^    go run ./examples/phone (.+)$`)[1]
 	args := strings.Fields(strings.ReplaceAll(printed, `"`+d.state+`"`, d.state))
-	cmd := exec.CommandContext(t.Context(), binary, append(args, more...)...)
+	cmd := exec.CommandContext(t.Context(), os.Getenv(phoneBinary), append(args, more...)...)
 	return program.Start(t, cmd), cmd.Process
 }
 
