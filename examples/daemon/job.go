@@ -64,8 +64,9 @@ func (j job) run(ctx context.Context, id string, late func(observed time.Duratio
 	var stdout, stderr lastBytes
 	cmd := exec.CommandContext(ctx, j.command[0], j.command[1:]...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	// Windows has no such signal, and so only the kill that follows the wait.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = stopWait // then it is killed, which Windows does at once
+	cmd.WaitDelay = stopWait
 
 	r := run{job: j, id: id, start: time.Now()}
 	if err := cmd.Start(); err != nil {

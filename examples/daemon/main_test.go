@@ -46,6 +46,7 @@ func runTests(m *testing.M) int {
 		panic(fmt.Sprintf("go build: %v\n%s", err, out))
 	}
 	os.Setenv(phoneBinary, binary)
+	os.Unsetenv(tokensVariable)
 	return m.Run()
 }
 
@@ -130,7 +131,8 @@ func (d daemon) devices(t *testing.T, token string) []listed {
 
 func TestTokens(t *testing.T) {
 	const right = "0123456789abcdef"
-	d := startDaemon(t, "-token", "laptop="+right, "-token", "tablet=fedcba9876543210")
+	t.Setenv(tokensVariable, "laptop="+right+" desk=aaaaaaaaaaaaaaaa")
+	d := startDaemon(t, "-token", "tablet=fedcba9876543210")
 	for _, path := range []string{"/push/devices", "/push/devices/4f290363ad16419c"} {
 		for name, token := range map[string]string{
 			"none": "", "wrong": "Bearer 0123456789abcdeF", "longer": "Bearer " + right + "0", "empty": "Bearer ",
@@ -143,10 +145,12 @@ func TestTokens(t *testing.T) {
 			}
 		}
 	}
-	if devices := d.devices(t, right); len(devices) != 0 {
-		t.Errorf("lists %v", devices)
+	for _, token := range []string{right, "aaaaaaaaaaaaaaaa", "fedcba9876543210"} {
+		if devices := d.devices(t, token); len(devices) != 0 {
+			t.Errorf("lists %v", devices)
+		}
 	}
-	if out := d.Output(); !strings.Contains(out, "laptop, tablet") || strings.Contains(out, right) {
+	if out := d.Output(); !strings.Contains(out, "laptop, desk, tablet") || strings.Contains(out, right) {
 		t.Errorf("prints\n%s", out)
 	}
 	if _, err := os.Stat(state.TokenPath(d.state)); err == nil {

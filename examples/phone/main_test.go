@@ -68,7 +68,7 @@ func newFixture(t *testing.T) fixture {
 func (f fixture) phone(t *testing.T, args ...string) *exec.Cmd {
 	args = append([]string{"-daemon", f.server.URL + "/", "-state", f.state, "-token", token}, args...)
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
-	cmd.Env = append(os.Environ(), asPhone+"=1")
+	cmd.Env = append(os.Environ(), asPhone+"=1", tokenVariable+"=")
 	return cmd
 }
 
