@@ -37,7 +37,7 @@ import (
 )
 
 // shutdownTimeout bounds how long requests in hand are waited for.
-const shutdownTimeout = 5 * time.Second
+const shutdownTimeout = 3 * time.Second
 
 func main() {
 	if len(os.Args) == 3 && os.Args[1] == demoJob {
@@ -110,7 +110,10 @@ func serve(ctx context.Context, opts options, out io.Writer) error {
 	}
 	scheduler := &scheduler{dag: opts.dag, jobs: opts.jobs, every: opts.every, notifier: notifier}
 	guide.print(out)
-	return work(ctx, server, listener, func(ctx context.Context) { scheduler.run(ctx, now) })
+	return work(ctx, server, listener, func(ctx context.Context) {
+		scheduler.run(ctx, now)
+		client.Close() // its spare connections would hold up the server
+	})
 }
 
 // openRegistry makes the registry's directory, but not yet the file.
@@ -148,5 +151,9 @@ func work(ctx context.Context, server *http.Server, listener net.Listener, sched
 	<-scheduled
 	ctx, cancelShutdown := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancelShutdown()
-	return errors.Join(err, server.Shutdown(ctx))
+	if server.Shutdown(ctx) != nil {
+		slog.Warn("stopping: some requests are cut off")
+		err = errors.Join(err, server.Close())
+	}
+	return err
 }

@@ -3,8 +3,11 @@
 package main
 
 import (
+	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -70,6 +73,25 @@ func TestStopWaitsForReports(t *testing.T) {
 	}
 	d.Await(t, "reported kind=failure name=backup phones=1 accepted=1")
 	d.Await(t, "reported kind=event name=nightly phones=1 accepted=1")
+}
+
+func TestStopIsBounded(t *testing.T) {
+	d := startDaemon(t)
+	silent, err := net.Dial("tcp", strings.TrimPrefix(d.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	if _, err := io.WriteString(silent, "POST /relay HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	d.devices(t, d.token(t)) // by when the other connection was taken, too
+	if err := d.process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code := d.ExitCode(t); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, d.Output())
+	}
 }
 
 func TestFilesAreTheOwnersAlone(t *testing.T) {
