@@ -52,7 +52,8 @@
 // that wants every alert to arrive says [WithoutPolicy]; in a bubble it can also
 // let the windows pass.
 //
-// A relay forwards to its own inbox, or to a [Forwarder] of yours. Package
+// A relay forwards to its own inbox, from which phones in other processes fetch
+// through [Relay.InboxHandler], or to a [Forwarder] of yours. Package
 // relaytest/apns has Apple's push service, which makes a small relay of one's
 // own of it.
 //

@@ -12,13 +12,16 @@ func deviceKey(token string) string { return strings.ToLower(token) }
 // inbox keeps the messages that were forwarded, for phones to fetch.
 type inbox struct {
 	monitor
-	messages history[Message]
+	id        string // tells this inbox's numbers from another's
+	forwarded int    // messages so far
+	messages  history[Message]
 }
 
 // Forward makes an inbox the push service behind a relay.
 func (b *inbox) Forward(_ context.Context, m Message) error {
 	b.Lock()
 	defer b.Unlock()
+	b.forwarded++
 	b.messages.add(m)
 	b.notify()
 	return nil

@@ -2,6 +2,7 @@ package relaytest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -96,6 +97,7 @@ func NewUnstartedRelay(opts ...RelayOption) *Relay {
 	r.config.server.connState = r.record.connState
 	r.record.requests.limit = r.config.history
 	r.inbox.messages.limit = r.config.history
+	r.inbox.id = rand.Text()
 	if policy := r.config.policy; policy != nil {
 		r.gate = newGate(*policy)
 		r.sweeper.sweep = r.gate.sweep

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sealpush/sealpush/examples/internal/state"
+)
+
+func TestGuide(t *testing.T) {
+	dir, err := state.Dir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	byDefault := guide{options: options{state: dir}, url: "http://" + state.DaemonAddr, tokenFile: true}
+	elsewhere := guide{options: options{state: "/my files", relay: "https://user:password@relay.example/secret?key=secret"}, url: "http://127.0.0.1:9"}
+	for name, tt := range map[string]struct {
+		guide guide
+		want  []string
+	}{
+		"by default": {byDefault, []string{"Relay    its own", "\n    go run ./examples/phone\n", "the token in " + state.TokenPath(dir)}},
+		"elsewhere": {elsewhere, []string{
+			"Relay    https://relay.example\n", ` -daemon http://127.0.0.1:9 -state "/my files" -token TOKEN -inbox URL`,
+		}},
+	} {
+		var out strings.Builder
+		tt.guide.print(&out)
+		for _, want := range tt.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s: %q is not in\n%s", name, want, out.String())
+			}
+		}
+		if strings.Contains(out.String(), "secret") || strings.Contains(out.String(), "password") {
+			t.Errorf("%s: shows a secret:\n%s", name, out.String())
+		}
+	}
+}

@@ -1,0 +1,110 @@
+//go:build unix
+
+package main
+
+import (
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/sealpush/sealpush/relayclient/pairing"
+	"github.com/sealpush/sealpush/relayclient/relaytest"
+)
+
+func TestStopsOnSignal(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		t.Run(sig.String(), func(t *testing.T) {
+			d := startDaemon(t)
+			phone, process := startPhone(t, d)
+			fingerprint := phone.Await(t, `^Fingerprint  (\S+)`)[1]
+			phone.Await(t, "EVENT ") // and waits for more, which must not hold up the daemon
+
+			if err := d.process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			if code := d.ExitCode(t); code != 0 {
+				t.Errorf("the daemon's exit code is %d:\n%s", code, d.Output())
+			}
+			store, err := pairing.OpenFile(filepath.Join(d.state, "devices.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept, err := store.Load(t.Context())
+			if err != nil || len(kept.Devices) != 1 || kept.Devices[0].PublicKey.Fingerprint() != fingerprint {
+				t.Errorf("devices.json holds %v, %v", kept, err)
+			}
+
+			phone.Await(t, "trying again")
+			if err := process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			if code := phone.ExitCode(t); code != 0 {
+				t.Errorf("the phone's exit code is %d:\n%s", code, phone.Output())
+			}
+		})
+	}
+}
+
+func TestStopWaitsForReports(t *testing.T) {
+	relay := relaytest.NewRelay()
+	defer relay.Close()
+	release := make(chan struct{})
+	relay.Script(relaytest.Always, relaytest.Answer{Hold: release})
+	phone := relaytest.NewPhone()
+	d := startDaemon(t, "-relay", relay.URL, "-job", "backup=false")
+	pairing := map[string]string{
+		"name": "pocket", "platform": "ios", "publicKey": phone.PublicKey().String(), "pushToken": phone.PushToken(),
+	}
+	d.call(t, "Bearer "+d.token(t), "POST", "/push/devices", pairing, nil)
+	if err := relay.WaitInFlight(t.Context(), 2); err != nil { // the failure and the event
+		t.Fatal(err)
+	}
+	if err := d.process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	d.Await(t, "stopping")
+	close(release)
+	if code := d.ExitCode(t); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, d.Output())
+	}
+	d.Await(t, "reported kind=failure name=backup phones=1 accepted=1")
+	d.Await(t, "reported kind=event name=nightly phones=1 accepted=1")
+}
+
+func TestStopIsBounded(t *testing.T) {
+	d := startDaemon(t)
+	silent, err := net.Dial("tcp", strings.TrimPrefix(d.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	if _, err := io.WriteString(silent, "POST /relay HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	d.devices(t, d.token(t)) // by when the other connection was taken, too
+	if err := d.process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code := d.ExitCode(t); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, d.Output())
+	}
+}
+
+func TestFilesAreTheOwnersAlone(t *testing.T) {
+	d := startDaemon(t)
+	phone, _ := startPhone(t, d)
+	phone.Await(t, "^Paired")
+	for _, name := range []string{"token", "devices.json", "phone.json"} {
+		info, err := os.Stat(filepath.Join(d.state, name))
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
+	}
+	if info, err := os.Stat(d.state); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the directory: %v", err)
+	}
+}
