@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"log/slog"
 	"net"
 	"net/http"
@@ -47,14 +46,7 @@ func routes(known callers, api http.Handler, relay *relaytest.Relay) http.Handle
 
 // pairingAPI tells paired, without waiting, when a phone was paired.
 func pairingAPI(registry *pairing.Registry, notifier *relayclient.Notifier, paired chan<- struct{}) http.Handler {
-	test := func(ctx context.Context, deviceID string) (int, error) {
-		outcome, err := notifier.Test(ctx, deviceID)
-		if err == nil {
-			err = outcome.Err
-		}
-		return outcome.Status, err
-	}
-	api := pairing.Handler(registry, test, pairing.WithCaller(callerOf))
+	api := pairing.Handler(registry, notifier.TestStatus, pairing.WithCaller(callerOf))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := &answer{ResponseWriter: w}
 		api.ServeHTTP(answer, r)

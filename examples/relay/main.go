@@ -5,8 +5,12 @@
 //
 // It prints where each is, a [push_relay] table for a bridge's common.toml, and
 // the curl lines of a test by hand, ready to be pasted. GET / says what arrived.
-// No phone is woken: the relays play Apple's and Google's part themselves.
-// Control-C stops it.
+// No phone is woken: the relays play Apple's and Google's part themselves, and
+// examples/phone fetches its alerts at /inbox. Control-C stops it.
+//
+// With a key of Apple's the sealed relay is a real one, small and self-hosted:
+//
+//	go run ./examples/relay -apns-key AuthKey_ABC1234567.p8 -apns-team DEF7654321 -topic com.example.app
 package main
 
 import (
@@ -30,6 +34,7 @@ import (
 
 const (
 	sealedPath = "/relay"
+	inboxPath  = "/inbox"
 	tokenPath  = "/token-service"
 	pushPath   = "/push-relay"
 )
@@ -37,38 +42,50 @@ const (
 // clientIDPattern is what JSON, TOML and a shell take as it is.
 var clientIDPattern = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
+type options struct {
+	addr, baseURL, clientID string
+	apple                   apple
+}
+
 func main() {
-	addr := flag.String("addr", "127.0.0.1:8080", "`address` to listen on; port 0 takes a free one")
-	base := flag.String("url", "", "base `URL` by which others reach that address (default: the address itself)")
-	client := flag.String("client", "bridge-home-office", "`id` of the bridge that may push")
+	var opts options
+	flag.StringVar(&opts.addr, "addr", "127.0.0.1:8080", "`address` to listen on; port 0 takes a free one")
+	flag.StringVar(&opts.baseURL, "url", "", "base `URL` by which others reach that address (default: the address itself)")
+	flag.StringVar(&opts.clientID, "client", "bridge-home-office", "`id` of the bridge that may push")
+	opts.apple.addFlags(flag.CommandLine)
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *addr, *base, *client, os.Stdout); err != nil {
+	if err := run(ctx, opts, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "relay:", err)
 		os.Exit(1)
 	}
 }
 
 // run serves until ctx ends, and then finishes the requests in hand.
-func run(ctx context.Context, addr, baseURL, clientID string, out io.Writer) error {
-	if !clientIDPattern.MatchString(clientID) {
+func run(ctx context.Context, opts options, out io.Writer) error {
+	if !clientIDPattern.MatchString(opts.clientID) {
 		return errors.New("-client takes letters, digits, '.', '_' and '-'")
 	}
-	if baseURL != "" && !isBaseURL(baseURL) {
+	if opts.baseURL != "" && !isBaseURL(opts.baseURL) {
 		return errors.New("-url takes an http or https URL, without credentials or query")
 	}
-	listener, err := net.Listen("tcp", addr)
+	forwarding, closeForwarder, err := opts.apple.options()
 	if err != nil {
 		return err
 	}
+	defer closeForwarder()
+	listener, err := net.Listen("tcp", opts.addr)
+	if err != nil {
+		return err
+	}
+	baseURL := strings.TrimSuffix(opts.baseURL, "/")
 	if baseURL == "" {
 		baseURL = "http://" + reachable(listener.Addr().(*net.TCPAddr))
 	}
-	baseURL = strings.TrimSuffix(baseURL, "/")
 
-	sealed := relaytest.NewUnstartedRelay()
+	sealed := relaytest.NewUnstartedRelay(forwarding...)
 	defer sealed.Close()
 	bridge := relaytest.NewUnstartedBridgeService(baseURL+tokenPath, baseURL+pushPath)
 	defer bridge.Close()
@@ -77,18 +94,22 @@ func run(ctx context.Context, addr, baseURL, clientID string, out io.Writer) err
 	mux.Handle(sealedPath, http.StripPrefix(sealedPath, sealed))
 	mux.Handle(tokenPath+"/", http.StripPrefix(tokenPath, bridge.TokenHandler()))
 	mux.Handle(pushPath+"/", http.StripPrefix(pushPath, bridge.RelayHandler()))
-	mux.Handle("GET /{$}", arrivals(sealed, bridge, clientID))
+	mux.Handle(inboxPath, sealed.InboxHandler())
+	mux.Handle("GET /{$}", arrivals(sealed, bridge, opts.clientID))
 	server := &http.Server{Handler: logged(mux), ReadHeaderTimeout: 10 * time.Second}
+	server.RegisterOnShutdown(sealed.Close) // or a phone that waits for alerts would hold it up
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 
 	if err := printGuide(out, guide{
 		Base:         baseURL,
 		Sealed:       baseURL + sealedPath,
+		Destination:  opts.apple.destination(),
+		Inbox:        baseURL + inboxPath,
 		Token:        bridge.TokenURL,
 		Push:         bridge.RelayURL,
-		ClientID:     clientID,
-		ClientSecret: bridge.AddClient(clientID),
+		ClientID:     opts.clientID,
+		ClientSecret: bridge.AddClient(opts.clientID),
 	}); err != nil {
 		return errors.Join(err, server.Close())
 	}

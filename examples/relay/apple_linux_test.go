@@ -1,0 +1,99 @@
+package main_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sealpush/sealpush/payload"
+	"github.com/sealpush/sealpush/relayclient"
+	"github.com/sealpush/sealpush/relayclient/pairing"
+	"github.com/sealpush/sealpush/relayclient/relaytest"
+)
+
+// The process trusts the stand-in for Apple's push service through
+// SSL_CERT_FILE, which Go honours on Linux.
+func TestForwardsToApple(t *testing.T) {
+	forwarded := make(chan *http.Request, 1)
+	service := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		forwarded <- r
+	}))
+	service.EnableHTTP2 = true
+	service.StartTLS()
+	defer service.Close()
+	certFile := filepath.Join(t.TempDir(), "ca.pem")
+	writePEM(t, certFile, "CERTIFICATE", service.Certificate().Raw)
+	t.Setenv("SSL_CERT_FILE", certFile)
+
+	r := startRelay(t, "-addr", "127.0.0.1:0", "-apns-key", newKeyFile(t), "-apns-team", "DEF7654321",
+		"-topic", "com.example.app", "-apns-host", service.URL)
+	if want := "forwards to   " + service.URL + ", for com.example.app\n"; !strings.Contains(r.guide, want) {
+		t.Errorf("%q is not in\n%s", want, r.guide)
+	}
+	_, rest, _ := strings.Cut(r.guide, "Sealed relay    ")
+	url, _, _ := strings.Cut(rest, "\n")
+	client, err := relayclient.New(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	phone := relaytest.NewPhone()
+	devices := []pairing.Device{{ID: "phone", PublicKey: phone.PublicKey(), PushToken: phone.PushToken()}}
+	outcome := client.Send(t.Context(), relayclient.Push{Alert: payload.NewTest("node-a")}, devices)[0]
+	if outcome.Err != nil {
+		t.Fatalf("%v\n%s", outcome.Err, &r.logs)
+	}
+	got := <-forwarded
+	if got.URL.Path != "/3/device/"+phone.PushToken() || got.Header.Get("apns-topic") != "com.example.app" ||
+		!strings.HasPrefix(got.Header.Get("Authorization"), "bearer ") {
+		t.Errorf("Apple saw %s, topic %q", got.URL.Path, got.Header.Get("apns-topic"))
+	}
+}
+
+func TestAppleFlagsGoTogether(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "relay")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for name, args := range map[string][]string{
+		"no key":      {"-topic", "com.example.app"},
+		"no team":     {"-apns-key", "AuthKey_ABC1234567.p8", "-topic", "com.example.app"},
+		"no key file": {"-apns-key", "AuthKey_ABC1234567.p8", "-apns-team", "DEF7654321", "-topic", "com.example.app"},
+	} {
+		out, err := exec.CommandContext(t.Context(), binary, append(args, "-addr", "127.0.0.1:0")...).CombinedOutput()
+		if err == nil || !strings.HasPrefix(string(out), "relay: ") {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
+
+func newKeyFile(t *testing.T) string {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "AuthKey_ABC1234567.p8")
+	writePEM(t, path, "PRIVATE KEY", der)
+	return path
+}
+
+func writePEM(t *testing.T, path, kind string, der []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
