@@ -120,6 +120,11 @@ func TestTestAlert(t *testing.T) {
 	if relay.Stats().Requests != 2 {
 		t.Errorf("%d requests", relay.Stats().Requests)
 	}
+	for _, request := range relay.Requests() {
+		if envelope, err := request.Envelope(); err != nil || envelope.Priority != "time-sensitive" || envelope.Event {
+			t.Errorf("priority %s, event %v, %v", envelope.Priority, envelope.Event, err)
+		}
+	}
 
 	relay.Script(1, relaytest.Answer{Status: 410})
 	var tester pairing.Tester = notifier.TestStatus

@@ -73,6 +73,7 @@ func TestEnvelope(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, devices := phones(1)
+			devices[0].PushToken = strings.ToUpper(devices[0].PushToken) // it goes out as the phone registered it
 			wantAllDelivered(t, client.Send(t.Context(), tt.push, devices), devices)
 			requests := relay.Requests()
 			last := requests[len(requests)-1]
@@ -82,6 +83,9 @@ func TestEnvelope(t *testing.T) {
 			envelope, err := last.Envelope()
 			if err != nil {
 				t.Fatal(err)
+			}
+			if envelope.Device != devices[0].PushToken {
+				t.Error("the device token is not the one that the phone registered")
 			}
 			if !tt.want(envelope) {
 				t.Errorf("collapse id %s, priority %s, event %v", envelope.CollapseID, envelope.Priority, envelope.Event)
