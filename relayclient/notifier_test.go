@@ -3,6 +3,7 @@ package relayclient_test
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -87,6 +88,30 @@ func TestNobodyPairedIsSaidOnce(t *testing.T) {
 		t.Errorf("%v", outcomes)
 	}
 	if lines := strings.Join(log.lines(), "\n"); strings.Count(lines, "no phone is paired") != 1 {
+		t.Errorf("log: %s", lines)
+	}
+}
+
+// Whoever reads the log must not go looking for phones where the file is at fault.
+func TestBrokenRegistryIsNotCalledEmpty(t *testing.T) {
+	relay := relaytest.NewRelay()
+	defer relay.Close()
+	client, log := newClient(t, relay)
+	path := filepath.Join(t.TempDir(), "devices.json")
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store, err := pairing.OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	notifier, err := relayclient.NewNotifier(client, pairing.NewRegistry(store, pairing.WithLogger(log.logger())), "node-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	notifier.Notify(t.Context(), failure())
+	lines := strings.Join(log.lines(), "\n")
+	if strings.Contains(lines, "no phone is paired") || !strings.Contains(lines, "registry unavailable") {
 		t.Errorf("log: %s", lines)
 	}
 }

@@ -66,6 +66,24 @@ func TestTheCallersHTTPClientStaysAsItIs(t *testing.T) {
 	}
 }
 
+// The path of a webhook can be all the secret there is.
+func TestPathIsNeverShown(t *testing.T) {
+	const path = "/hooks/capability-4711"
+	relay := relaytest.NewRelay()
+	defer relay.Close()
+	client, log := newClientAt(t, relay.URL+path)
+	_, devices := phones(1)
+	relay.Script(1, relaytest.Answer{Status: 400, Body: "no hook at " + path})
+	outcome := client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices)[0]
+	if got := relay.Requests()[0].Path; got != path {
+		t.Errorf("posted to %s", got)
+	}
+	shown := fmt.Sprintf("%v %+v %s", outcome, client, log.lines())
+	if strings.Contains(shown, "capability") || !strings.Contains(shown, "no hook at") {
+		t.Errorf("%s", shown)
+	}
+}
+
 // A value of a character or three is in every other word.
 func TestShortQueryValuesDoNotShredErrors(t *testing.T) {
 	relay := relaytest.NewRelay()

@@ -339,8 +339,13 @@ func TestMaxInFlight(t *testing.T) {
 }
 
 func TestTimeoutCountsFromTheSlot(t *testing.T) {
+	t.Run("HTTP/1.1", func(t *testing.T) { testTimeout(t) })
+	t.Run("HTTP/2", func(t *testing.T) { testTimeout(t, relaytest.WithTLS()) })
+}
+
+func testTimeout(t *testing.T, opts ...relaytest.RelayOption) {
 	synctest.Test(t, func(t *testing.T) {
-		relay := relaytest.NewRelay(relaytest.InMemory())
+		relay := relaytest.NewRelay(append(opts, relaytest.InMemory())...)
 		defer relay.Close()
 		client, _ := newClient(t, relay, relayclient.WithMaxInFlight(1))
 		_, devices := phones(3)

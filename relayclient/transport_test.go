@@ -1,8 +1,12 @@
 package relayclient_test
 
 import (
+	"context"
+	"net"
 	"net/http"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
@@ -29,4 +33,52 @@ func TestHTTP2WithoutAClientOfOnesOwn(t *testing.T) {
 	if n := relay.Stats().Connections; n >= 100 {
 		t.Errorf("%d connections: not HTTP/2", n)
 	}
+}
+
+// Close in the middle of an alert: the connections are let go when it is through.
+func TestCloseDuringSendKeepsNoConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		relay := relaytest.NewRelay(relaytest.InMemory())
+		defer relay.Close()
+		client, _ := newClientAt(t, relay.URL)
+		var open atomic.Int64
+		dial := relay.Client().Transport.(*http.Transport).DialContext
+		client.Transport().Proxy = nil
+		client.Transport().DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dial(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			open.Add(1)
+			return &countedConn{Conn: conn, open: &open}, nil
+		}
+		devices := sharedKeyDevices(5)
+		release := make(chan struct{})
+		relay.Script(5, relaytest.Answer{Hold: release})
+		go func() {
+			if err := relay.WaitInFlight(t.Context(), 5); err == nil {
+				client.Close()
+				close(release)
+			}
+		}()
+		wantAllDelivered(t, client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices), devices)
+		synctest.Wait()
+		if n := open.Load(); n != 0 {
+			t.Errorf("%d connections are open after Close and Send", n)
+		}
+	})
+}
+
+// countedConn counts itself out when it is closed.
+type countedConn struct {
+	net.Conn
+	open   *atomic.Int64
+	closed atomic.Bool
+}
+
+func (c *countedConn) Close() error {
+	if c.closed.CompareAndSwap(false, true) {
+		c.open.Add(-1)
+	}
+	return c.Conn.Close()
 }
