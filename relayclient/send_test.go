@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -335,6 +336,25 @@ func TestMaxInFlight(t *testing.T) {
 	wantAllDelivered(t, client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices), devices)
 	if got := relay.Stats().MaxInFlight; got != 3 {
 		t.Errorf("%d in flight", got)
+	}
+}
+
+func TestDefaultLoggerIsTheOneOfTheMoment(t *testing.T) {
+	relay := relaytest.NewRelay()
+	defer relay.Close()
+	client, err := relayclient.New(relay.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	before, log := slog.Default(), &logbook{}
+	slog.SetDefault(log.logger())
+	defer slog.SetDefault(before)
+	relay.Script(1, relaytest.Answer{Status: 500})
+	_, devices := phones(1)
+	client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices)
+	if lines := log.lines(); len(lines) != 1 || !strings.Contains(lines[0], devices[0].ID) || !strings.Contains(lines[0], "level=WARN") {
+		t.Errorf("log %q", lines)
 	}
 }
 

@@ -40,23 +40,14 @@ func TestCloseDuringSendKeepsNoConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		relay := relaytest.NewRelay(relaytest.InMemory())
 		defer relay.Close()
-		client, _ := newClientAt(t, relay.URL)
-		var open atomic.Int64
-		dial := relay.Client().Transport.(*http.Transport).DialContext
+		client, _ := newClientAt(t, relay.URL, relayclient.WithMaxInFlight(2))
 		client.Transport().Proxy = nil
-		client.Transport().DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := dial(ctx, network, address)
-			if err != nil {
-				return nil, err
-			}
-			open.Add(1)
-			return &countedConn{Conn: conn, open: &open}, nil
-		}
-		devices := sharedKeyDevices(5)
+		open := countConnections(client.Transport(), relay)
+		devices := sharedKeyDevices(6) // four of which are posted to after Close
 		release := make(chan struct{})
-		relay.Script(5, relaytest.Answer{Hold: release})
+		relay.Script(2, relaytest.Answer{Hold: release})
 		go func() {
-			if err := relay.WaitInFlight(t.Context(), 5); err == nil {
+			if err := relay.WaitInFlight(t.Context(), 2); err == nil {
 				client.Close()
 				close(release)
 			}
@@ -67,6 +58,39 @@ func TestCloseDuringSendKeepsNoConnection(t *testing.T) {
 			t.Errorf("%d connections are open after Close and Send", n)
 		}
 	})
+}
+
+func TestCloseLeavesTheCallersConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		relay := relaytest.NewRelay(relaytest.InMemory())
+		defer relay.Close()
+		own := relay.Client()
+		open := countConnections(own.Transport.(*http.Transport), relay)
+		client, _ := newClientAt(t, relay.URL, relayclient.WithHTTPClient(own))
+		_, devices := phones(1)
+		wantAllDelivered(t, client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices), devices)
+		client.Close()
+		synctest.Wait()
+		if n := open.Load(); n != 1 {
+			t.Errorf("%d connections are open, want the caller's", n)
+		}
+		own.CloseIdleConnections()
+	})
+}
+
+// countConnections makes a transport dial the relay, and counts what is open.
+func countConnections(transport *http.Transport, relay *relaytest.Relay) *atomic.Int64 {
+	var open atomic.Int64
+	dial := relay.Client().Transport.(*http.Transport).DialContext
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		open.Add(1)
+		return &countedConn{Conn: conn, open: &open}, nil
+	}
+	return &open
 }
 
 // countedConn counts itself out when it is closed.
