@@ -10,7 +10,8 @@ import (
 )
 
 // MaxInFlight is how many POSTs a relay must be ready to see at once for one
-// alert (relay protocol, "Inbound request"); no [Client] goes over it.
+// alert (relay protocol, "Inbound request"); no [Client.Send] goes over it. Two
+// at the same time count apart.
 const MaxInFlight = 100
 
 // DefaultTimeout bounds each POST unless [WithTimeout] says otherwise.

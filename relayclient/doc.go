@@ -31,8 +31,9 @@
 //
 // A POST is never repeated (relay protocol, "Responses"): past acceptance,
 // delivery is the relay's business, and a second POST could page somebody twice.
-// The exception is HTTP's own: a request of which not a byte was written to a
-// connection that turned out to be closed goes out on another one.
+// The exception is HTTP's own: a request that cannot have been acted on goes out
+// on another connection, because not a byte of it was written to the first, or
+// because the relay's end said over HTTP/2 that it did not process it.
 //
 // # What the relay learns
 //

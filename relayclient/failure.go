@@ -12,7 +12,7 @@ import (
 
 // A TransportError is a POST that got no answer: the relay could not be
 // reached, broke the connection, or took too long. Whether the relay has seen
-// the alert is unknown.
+// the alert is unknown. It is a plain value.
 type TransportError struct {
 	// Relay is the relay's scheme and host.
 	Relay string

@@ -3,6 +3,7 @@ package relayclient_test
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -91,6 +92,30 @@ func TestNobodyPairedIsSaidOnce(t *testing.T) {
 	}
 }
 
+// Whoever reads the log must not go looking for phones where the file is at fault.
+func TestBrokenRegistryIsNotCalledEmpty(t *testing.T) {
+	relay := relaytest.NewRelay()
+	defer relay.Close()
+	client, log := newClient(t, relay)
+	path := filepath.Join(t.TempDir(), "devices.json")
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store, err := pairing.OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	notifier, err := relayclient.NewNotifier(client, pairing.NewRegistry(store, pairing.WithLogger(log.logger())), "node-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	notifier.Notify(t.Context(), failure())
+	lines := strings.Join(log.lines(), "\n")
+	if strings.Contains(lines, "no phone is paired") || !strings.Contains(lines, "registry unavailable") {
+		t.Errorf("log: %s", lines)
+	}
+}
+
 func TestTestAlert(t *testing.T) {
 	relay := relaytest.NewRelay()
 	defer relay.Close()
@@ -119,6 +144,11 @@ func TestTestAlert(t *testing.T) {
 	}
 	if relay.Stats().Requests != 2 {
 		t.Errorf("%d requests", relay.Stats().Requests)
+	}
+	for _, request := range relay.Requests() {
+		if envelope, err := request.Envelope(); err != nil || envelope.Priority != "time-sensitive" || envelope.Event {
+			t.Errorf("priority %s, event %v, %v", envelope.Priority, envelope.Event, err)
+		}
 	}
 
 	relay.Script(1, relaytest.Answer{Status: 410})

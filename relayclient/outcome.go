@@ -35,7 +35,7 @@ type Outcome struct {
 }
 
 // A StatusError is an answer of a relay that is not 2xx. It answers to
-// [ErrRateLimited] and [ErrDeviceGone] where they apply.
+// [ErrRateLimited] and [ErrDeviceGone] where they apply. It is a plain value.
 type StatusError struct {
 	// StatusCode is the HTTP status.
 	StatusCode int

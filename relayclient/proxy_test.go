@@ -58,9 +58,18 @@ func TestProxySettingsAreHonoured(t *testing.T) {
 }
 
 func TestProxyCredentialsAreNeverShown(t *testing.T) {
-	bad := "http://user:hunter2secret@bad host/"
-	out := sendInProcess(t, "http://relay.sealpush.test/push", "HTTP_PROXY="+bad, "http_proxy="+bad)
-	if strings.Contains(out, "hunter2") || !strings.Contains(out, "proxy") {
-		t.Errorf("outcome %q", out)
+	down := httptest.NewServer(nil)
+	down.Close()
+	for name, proxy := range map[string]string{
+		"not a URL":    "http://user:hunter2secret@bad host/",
+		"not there":    strings.Replace(down.URL, "://", "://user:hunter2secret@", 1),
+		"not a scheme": "user:hunter2secret@" + strings.TrimPrefix(down.URL, "http://"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := sendInProcess(t, "http://relay.sealpush.test/push", "HTTP_PROXY="+proxy, "http_proxy="+proxy)
+			if strings.Contains(out, "hunter2") || !strings.Contains(out, "proxy") {
+				t.Errorf("outcome %q", out)
+			}
+		})
 	}
 }

@@ -39,7 +39,11 @@ func parseRelay(text string) (relay, error) {
 		}
 	}
 	for _, values := range u.Query() {
-		r.secrets = append(r.secrets, values...)
+		for _, value := range values {
+			if len(value) >= 4 { // a "1" is no secret, and would be taken out of every number
+				r.secrets = append(r.secrets, value)
+			}
+		}
 	}
 	u.User, u.Fragment, u.RawFragment = nil, "", ""
 	r.url = u.String()

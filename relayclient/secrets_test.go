@@ -55,6 +55,51 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
+// A client that the caller uses elsewhere must go on following its redirects.
+func TestTheCallersHTTPClientStaysAsItIs(t *testing.T) {
+	own := &http.Client{}
+	if _, err := relayclient.New("https://relay.example", relayclient.WithHTTPClient(own)); err != nil {
+		t.Fatal(err)
+	}
+	if own.CheckRedirect != nil || own.Transport != nil {
+		t.Error("New changed the client that it was given")
+	}
+}
+
+// The path of a webhook can be all the secret there is.
+func TestPathIsNeverShown(t *testing.T) {
+	const path = "/hooks/capability-4711"
+	relay := relaytest.NewRelay()
+	defer relay.Close()
+	client, log := newClientAt(t, relay.URL+path)
+	_, devices := phones(1)
+	relay.Script(1, relaytest.Answer{Status: 400, Body: "no hook at " + path})
+	outcome := client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices)[0]
+	if got := relay.Requests()[0].Path; got != path {
+		t.Errorf("posted to %s", got)
+	}
+	shown := fmt.Sprintf("%v %+v %s", outcome, client, log.lines())
+	if strings.Contains(shown, "capability") || !strings.Contains(shown, "no hook at") {
+		t.Errorf("%s", shown)
+	}
+}
+
+// A value of a character or three is in every other word.
+func TestShortQueryValuesDoNotShredErrors(t *testing.T) {
+	relay := relaytest.NewRelay()
+	url := relay.URL + "/?v=1&format=on&key=topsecretquery"
+	relay.Close()
+	client, _ := newClientAt(t, url)
+	_, devices := phones(1)
+	err := client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices)[0].Err
+	if address := strings.TrimPrefix(relay.URL, "http://"); !strings.Contains(err.Error(), "dial tcp "+address+": con") {
+		t.Errorf("%v", err)
+	}
+	if strings.Contains(err.Error(), "topsecretquery") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestCredentialsAreSentAndNeverShown(t *testing.T) {
 	relay := relaytest.NewRelay()
 	defer relay.Close()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -73,6 +74,7 @@ func TestEnvelope(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, devices := phones(1)
+			devices[0].PushToken = strings.ToUpper(devices[0].PushToken) // it goes out as the phone registered it
 			wantAllDelivered(t, client.Send(t.Context(), tt.push, devices), devices)
 			requests := relay.Requests()
 			last := requests[len(requests)-1]
@@ -82,6 +84,9 @@ func TestEnvelope(t *testing.T) {
 			envelope, err := last.Envelope()
 			if err != nil {
 				t.Fatal(err)
+			}
+			if envelope.Device != devices[0].PushToken {
+				t.Error("the device token is not the one that the phone registered")
 			}
 			if !tt.want(envelope) {
 				t.Errorf("collapse id %s, priority %s, event %v", envelope.CollapseID, envelope.Priority, envelope.Event)
@@ -334,9 +339,33 @@ func TestMaxInFlight(t *testing.T) {
 	}
 }
 
+func TestDefaultLoggerIsTheOneOfTheMoment(t *testing.T) {
+	relay := relaytest.NewRelay()
+	defer relay.Close()
+	client, err := relayclient.New(relay.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	before, log := slog.Default(), &logbook{}
+	slog.SetDefault(log.logger())
+	defer slog.SetDefault(before)
+	relay.Script(1, relaytest.Answer{Status: 500})
+	_, devices := phones(1)
+	client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices)
+	if lines := log.lines(); len(lines) != 1 || !strings.Contains(lines[0], devices[0].ID) || !strings.Contains(lines[0], "level=WARN") {
+		t.Errorf("log %q", lines)
+	}
+}
+
 func TestTimeoutCountsFromTheSlot(t *testing.T) {
+	t.Run("HTTP/1.1", func(t *testing.T) { testTimeout(t) })
+	t.Run("HTTP/2", func(t *testing.T) { testTimeout(t, relaytest.WithTLS()) })
+}
+
+func testTimeout(t *testing.T, opts ...relaytest.RelayOption) {
 	synctest.Test(t, func(t *testing.T) {
-		relay := relaytest.NewRelay(relaytest.InMemory())
+		relay := relaytest.NewRelay(append(opts, relaytest.InMemory())...)
 		defer relay.Close()
 		client, _ := newClient(t, relay, relayclient.WithMaxInFlight(1))
 		_, devices := phones(3)

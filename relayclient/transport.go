@@ -1,10 +1,8 @@
 package relayclient
 
 import (
-	"errors"
 	"net"
 	"net/http"
-	"net/url"
 	"time"
 )
 
@@ -13,7 +11,7 @@ import (
 // replaced, and which keeps too few connections for a fan-out.
 func newTransport() *http.Transport {
 	return &http.Transport{
-		Proxy:                  proxyFromEnvironment,
+		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
 		TLSHandshakeTimeout:    5 * time.Second,
 		ForceAttemptHTTP2:      true,
@@ -28,14 +26,4 @@ func newTransport() *http.Transport {
 			PingTimeout:     3 * time.Second,
 		},
 	}
-}
-
-// proxyFromEnvironment is http.ProxyFromEnvironment without the proxy's
-// credentials in its errors.
-func proxyFromEnvironment(req *http.Request) (*url.URL, error) {
-	proxy, err := http.ProxyFromEnvironment(req)
-	if err != nil {
-		return nil, errors.New("the proxy in HTTP_PROXY or HTTPS_PROXY is not a URL")
-	}
-	return proxy, nil
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/crypto/blake2b"
 	"golang.org/x/crypto/nacl/box"
 
 	"github.com/sealpush/sealpush/seal"
@@ -73,6 +74,54 @@ func TestOpenTakesBoxesOverTheRelayLimit(t *testing.T) {
 	}
 	if got, err := seal.Open(private, base64.StdEncoding.EncodeToString(raw)); err != nil || !bytes.Equal(got, big) {
 		t.Errorf("Open: %v", err)
+	}
+}
+
+// Anybody can make such a box without a key of their own; libsodium refuses it.
+func TestOpenRefusesALowOrderEphemeralKey(t *testing.T) {
+	private := seal.GenerateKey()
+	var lowOrder, anyKey, boxKey [32]byte
+	box.Precompute(&boxKey, &lowOrder, &anyKey)
+	nonce := sealedBoxNonce(t, lowOrder[:], private.Public().Bytes())
+	forged := box.SealAfterPrecomputation(lowOrder[:], []byte("forged"), &nonce, &boxKey)
+	got, err := seal.Open(private, base64.StdEncoding.EncodeToString(forged))
+	if !errors.Is(err, seal.ErrOpen) || got != nil {
+		t.Errorf("Open = %q, %v; want ErrOpen", got, err)
+	}
+}
+
+func sealedBoxNonce(t *testing.T, ephemeral, recipient []byte) (nonce [24]byte) {
+	t.Helper()
+	h, err := blake2b.New(len(nonce), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Write(ephemeral)
+	h.Write(recipient)
+	h.Sum(nonce[:0])
+	return nonce
+}
+
+// One box has one text, or what a relay compares is not what a phone opens.
+func TestOpenTakesCanonicalBase64Alone(t *testing.T) {
+	private := seal.GenerateKey()
+	text, err := seal.Seal(private.Public(), []byte("x")) // 49 bytes: two characters of padding
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := strings.IndexByte(text, '=') - 1
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+	stray := alphabet[strings.IndexByte(alphabet, text[last])+1] // sets a bit that no byte has
+	for name, changed := range map[string]string{
+		"stray bits":      text[:last] + string(stray) + text[last+1:],
+		"no padding":      strings.TrimRight(text, "="),
+		"line break":      text[:64] + "\n" + text[64:],
+		"line break last": text + "\n",
+		"space before":    " " + text,
+	} {
+		if got, err := seal.Open(private, changed); !errors.Is(err, seal.ErrOpen) || got != nil {
+			t.Errorf("%s: Open = %q, %v; want ErrOpen", name, got, err)
+		}
 	}
 }
 

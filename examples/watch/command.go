@@ -29,8 +29,13 @@ func runCommand(args []string) result {
 	cmd.Stderr = io.MultiWriter(os.Stderr, &stderr)
 
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(signals, passedOn...)
 	defer signal.Stop(signals)
+	// A reader of our output that goes away must not end us, but the command,
+	// which then has a closed pipe of its own.
+	brokenPipe := make(chan os.Signal, 1)
+	signal.Notify(brokenPipe, syscall.SIGPIPE)
+	defer signal.Stop(brokenPipe)
 	if err := cmd.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, "watch:", err)
 		return notStarted(err)
@@ -41,8 +46,8 @@ func runCommand(args []string) result {
 	for {
 		select {
 		case sig := <-signals:
-			// A terminal has sent its interrupt to the command already.
-			if sig != os.Interrupt || !onTerminal {
+			// A terminal has sent what its keys mean to the command already.
+			if fromKeys := sig == os.Interrupt || sig == syscall.SIGQUIT; !fromKeys || !onTerminal {
 				cmd.Process.Signal(sig)
 			}
 		case err := <-exited:

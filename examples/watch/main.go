@@ -3,8 +3,10 @@
 //	go run ./examples/watch -relay URL -devices devices.json -- CMD ARGS…
 //
 // The command keeps this program's streams, signals and exit code, so watch can
-// stand in front of any line of a crontab. Whatever is wrong with the relay or
-// the registry, the command has run.
+// stand in front of any line of a crontab. Build it for that (go build
+// ./examples/watch): "go run" itself exits with 1 whatever the program's code
+// was, and passes no signal on. Whatever is wrong with the relay or the
+// registry, the command has run.
 package main
 
 import (

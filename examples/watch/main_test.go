@@ -3,10 +3,12 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,6 +53,16 @@ func job(what string) int {
 	case "wait":
 		fmt.Println("waiting")
 		<-time.After(time.Minute) // a signal ends it long before
+	case "await-signal":
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, passedOn...)
+		fmt.Println("waiting")
+		fmt.Println("got", <-signals)
+		return 9
+	case "chatter":
+		for {
+			fmt.Println("on and on")
+		}
 	}
 	return 0
 }
@@ -128,6 +140,34 @@ func TestTailIsStandardOutputWhereThereIsNoError(t *testing.T) {
 	exitCode(t, f.watch(t, "--", os.Args[0], "job", "fail-quietly"))
 	if alert := f.onlyAlert(t); len(alert.LogTail) != 1 || alert.LogTail[0] != "all there is to see" {
 		t.Errorf("log tail %q", alert.LogTail)
+	}
+}
+
+// The registry file of the deployed daemon, as it is.
+func TestDeployedRegistry(t *testing.T) {
+	registry, err := os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", "devices.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var vector struct {
+		Devices []struct {
+			PushToken string `json:"pushToken"`
+		} `json:"devices"`
+	}
+	if err := json.Unmarshal(registry, &vector); err != nil || len(vector.Devices) == 0 {
+		t.Fatalf("%d devices in the vector, %v", len(vector.Devices), err)
+	}
+	f := newFixture(t)
+	if err := os.WriteFile(f.devices, registry, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code := exitCode(t, f.watch(t, "--", os.Args[0], "job", "fail")); code != 3 {
+		t.Errorf("exit code %d", code)
+	}
+	for _, device := range vector.Devices {
+		if n := len(f.relay.Inbox(device.PushToken)); n != 1 {
+			t.Errorf("%d messages for a device", n)
+		}
 	}
 }
 

@@ -1,0 +1,108 @@
+package relayclient_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/sealpush/sealpush/relayclient"
+	"github.com/sealpush/sealpush/relayclient/relaytest"
+)
+
+// The transport that users get, against a relay that offers HTTP/2.
+func TestHTTP2WithoutAClientOfOnesOwn(t *testing.T) {
+	relay := relaytest.NewRelay(relaytest.WithTLS())
+	defer relay.Close()
+	client, _ := newClientAt(t, relay.URL)
+	client.Transport().TLSClientConfig = relay.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	devices := sharedKeyDevices(100)
+	all := make(chan struct{})
+	relay.Script(100, relaytest.Answer{Hold: all})
+	go func() {
+		if err := relay.WaitInFlight(t.Context(), 100); err == nil {
+			close(all)
+		}
+	}()
+	push := relayclient.Push{Alert: failure(), Salt: salt}
+	wantAllDelivered(t, client.Send(t.Context(), push, devices), devices)
+	push.Alert.Name = "another"
+	wantAllDelivered(t, client.Send(t.Context(), push, devices), devices)
+	if n := relay.Stats().Connections; n >= 100 {
+		t.Errorf("%d connections: not HTTP/2", n)
+	}
+}
+
+// Close in the middle of an alert: the connections are let go when it is through.
+func TestCloseDuringSendKeepsNoConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		relay := relaytest.NewRelay(relaytest.InMemory())
+		defer relay.Close()
+		client, _ := newClientAt(t, relay.URL, relayclient.WithMaxInFlight(2))
+		client.Transport().Proxy = nil
+		open := countConnections(client.Transport(), relay)
+		devices := sharedKeyDevices(6) // four of which are posted to after Close
+		release := make(chan struct{})
+		relay.Script(2, relaytest.Answer{Hold: release})
+		go func() {
+			if err := relay.WaitInFlight(t.Context(), 2); err == nil {
+				client.Close()
+				close(release)
+			}
+		}()
+		wantAllDelivered(t, client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices), devices)
+		synctest.Wait()
+		if n := open.Load(); n != 0 {
+			t.Errorf("%d connections are open after Close and Send", n)
+		}
+	})
+}
+
+func TestCloseLeavesTheCallersConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		relay := relaytest.NewRelay(relaytest.InMemory())
+		defer relay.Close()
+		own := relay.Client()
+		open := countConnections(own.Transport.(*http.Transport), relay)
+		client, _ := newClientAt(t, relay.URL, relayclient.WithHTTPClient(own))
+		_, devices := phones(1)
+		wantAllDelivered(t, client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices), devices)
+		client.Close()
+		synctest.Wait()
+		if n := open.Load(); n != 1 {
+			t.Errorf("%d connections are open, want the caller's", n)
+		}
+		own.CloseIdleConnections()
+	})
+}
+
+// countConnections makes a transport dial the relay, and counts what is open.
+func countConnections(transport *http.Transport, relay *relaytest.Relay) *atomic.Int64 {
+	var open atomic.Int64
+	dial := relay.Client().Transport.(*http.Transport).DialContext
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		open.Add(1)
+		return &countedConn{Conn: conn, open: &open}, nil
+	}
+	return &open
+}
+
+// countedConn counts itself out when it is closed.
+type countedConn struct {
+	net.Conn
+	open   *atomic.Int64
+	closed atomic.Bool
+}
+
+func (c *countedConn) Close() error {
+	if c.closed.CompareAndSwap(false, true) {
+		c.open.Add(-1)
+	}
+	return c.Conn.Close()
+}
