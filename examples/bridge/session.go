@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/sealpush/sealpush/relayclient/bridge"
+)
+
+// statusReplaced is one of the codes that RFC 6455 leaves to applications.
+const statusReplaced websocket.StatusCode = 4001
+
+// closing is why the bridge closes a connection, as the client gets to know it.
+type closing struct {
+	code   websocket.StatusCode
+	reason string // at most 123 bytes
+}
+
+func (c closing) Error() string { return fmt.Sprintf("%s (%d)", c.reason, c.code) }
+
+// session is the connection of one client. Three goroutines share it: one
+// reads, one pings, and one, the outbox's, writes messages.
+type session struct {
+	*server
+	conn *websocket.Conn
+}
+
+// attach turns an authorized request into a session.
+func (s *server) attach(w http.ResponseWriter, r *http.Request) {
+	if !s.authorized(r) {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, "the authToken of the pairing response is needed as a bearer token", http.StatusUnauthorized)
+		return
+	}
+	s.sessions.Add(1) // before the request becomes a connection, for until then Shutdown waits for it
+	defer s.sessions.Done()
+	conn, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		slog.Warn("WebSocket handshake failed", "client", r.RemoteAddr, "error", err)
+		return
+	}
+	conn.SetReadLimit(int64(s.opts.maxMessage))
+	s.attached.Add(1)
+	defer s.attached.Add(-1)
+	slog.Info("client connected", "client", r.RemoteAddr)
+	reason := session{s, conn}.run(s.ctx)
+	slog.Info("client disconnected", "client", r.RemoteAddr, "reason", reason)
+}
+
+// run returns when the connection has ended, with the reason.
+func (s session) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { cancel(s.read(ctx)) })
+	wg.Go(func() { cancel(s.ping(ctx)) })
+	cancel(s.outbox.Attach(ctx, s.write))
+
+	reason := context.Cause(ctx)
+	if errors.Is(reason, bridge.ErrReplaced) {
+		reason = closing{statusReplaced, "another client has connected"}
+	}
+	if c, ok := errors.AsType[closing](reason); ok {
+		s.conn.Close(c.code, c.reason)
+	} else {
+		s.conn.CloseNow() // the client closed it, or does not answer
+	}
+	wg.Wait()
+	return reason
+}
+
+// read passes the client's messages on until the connection is closed. Its reads
+// have no context, for one that ends would close the connection without a word.
+func (s session) read(ctx context.Context) error {
+	for {
+		kind, message, err := s.conn.Read(context.Background())
+		if errors.Is(err, websocket.ErrMessageTooBig) {
+			return closing{websocket.StatusMessageTooBig, "message too big"}
+		}
+		if err != nil {
+			return err
+		}
+		if kind != websocket.MessageText {
+			return closing{websocket.StatusUnsupportedData, "messages must be text"}
+		}
+		if err := s.pass(ctx, message); err != nil {
+			return err
+		}
+	}
+}
+
+// pass gives a message to the relay's client or to the agent. Waiting ends well
+// before a ping would take the client for dead, which answers while it is read.
+func (s session) pass(ctx context.Context, message []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.timeout/2)
+	defer cancel()
+	if bridge.IsPushMessage(message) { // to be handled elsewhere, for it takes time
+		select {
+		case s.phone <- message:
+			return nil
+		case <-ctx.Done():
+			return closing{websocket.StatusTryAgainLater, "too many push messages"}
+		}
+	}
+	switch err := s.agent.tell(ctx, message); {
+	case errors.Is(err, errAgentEnded):
+		slog.Warn("a message did not reach the agent", "error", err)
+		return nil // it may still have something to say to the client
+	case err != nil:
+		return closing{websocket.StatusTryAgainLater, "the agent does not read"}
+	}
+	return nil
+}
+
+func (s session) write(ctx context.Context, message []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.timeout)
+	defer cancel()
+	if err := s.conn.Write(ctx, websocket.MessageText, message); err != nil {
+		return err
+	}
+	s.unread.add(-1)
+	return nil
+}
+
+// ping returns an error when the client does not answer one.
+func (s session) ping(ctx context.Context) error {
+	ticker := time.NewTicker(s.opts.timeout)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		ctx, cancel := context.WithTimeout(ctx, s.opts.timeout)
+		err := s.conn.Ping(ctx)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("no answer to a ping: %w", err)
+		}
+	}
+}
