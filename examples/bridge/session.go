@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -29,7 +31,16 @@ func (c closing) Error() string { return fmt.Sprintf("%s (%d)", c.reason, c.code
 // reads, one pings, and one, the outbox's, writes messages.
 type session struct {
 	*server
-	conn *websocket.Conn
+	conn  *websocket.Conn
+	heard counter // bytes of messages
+}
+
+// counter counts the bytes written to it.
+type counter struct{ atomic.Int64 }
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.Add(int64(len(p)))
+	return len(p), nil
 }
 
 // attach turns an authorized request into a session.
@@ -50,12 +61,12 @@ func (s *server) attach(w http.ResponseWriter, r *http.Request) {
 	s.attached.Add(1)
 	defer s.attached.Add(-1)
 	slog.Info("client connected", "client", r.RemoteAddr)
-	reason := session{s, conn}.run(s.ctx)
+	reason := (&session{server: s, conn: conn}).run(s.ctx)
 	slog.Info("client disconnected", "client", r.RemoteAddr, "reason", reason)
 }
 
 // run returns when the connection has ended, with the reason.
-func (s session) run(ctx context.Context) error {
+func (s *session) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { cancel(s.read(ctx)) })
@@ -77,9 +88,9 @@ func (s session) run(ctx context.Context) error {
 
 // read passes the client's messages on until the connection is closed. Its reads
 // have no context, for one that ends would close the connection without a word.
-func (s session) read(ctx context.Context) error {
+func (s *session) read(ctx context.Context) error {
 	for {
-		kind, message, err := s.conn.Read(context.Background())
+		kind, message, err := s.receive()
 		if errors.Is(err, websocket.ErrMessageTooBig) {
 			return closing{websocket.StatusMessageTooBig, "message too big"}
 		}
@@ -95,9 +106,18 @@ func (s session) read(ctx context.Context) error {
 	}
 }
 
-// pass gives a message to the relay's client or to the agent. Waiting ends well
-// before a ping would take the client for dead, which answers while it is read.
-func (s session) pass(ctx context.Context, message []byte) error {
+func (s *session) receive() (websocket.MessageType, []byte, error) {
+	kind, r, err := s.conn.Reader(context.Background())
+	if err != nil {
+		return 0, nil, err
+	}
+	message, err := io.ReadAll(io.TeeReader(r, &s.heard))
+	return kind, message, err
+}
+
+// pass gives a message to the relay's client or to the agent. Waiting ends before
+// a ping takes the client for dead, whose answer is not read meanwhile.
+func (s *session) pass(ctx context.Context, message []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.timeout/2)
 	defer cancel()
 	if bridge.IsPushMessage(message) { // to be handled elsewhere, for it takes time
@@ -118,7 +138,7 @@ func (s session) pass(ctx context.Context, message []byte) error {
 	return nil
 }
 
-func (s session) write(ctx context.Context, message []byte) error {
+func (s *session) write(ctx context.Context, message []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.timeout)
 	defer cancel()
 	if err := s.conn.Write(ctx, websocket.MessageText, message); err != nil {
@@ -128,8 +148,9 @@ func (s session) write(ctx context.Context, message []byte) error {
 	return nil
 }
 
-// ping returns an error when the client does not answer one.
-func (s session) ping(ctx context.Context) error {
+// ping returns an error when the client neither answers one nor says anything
+// else: an answer comes after whatever the client is sending.
+func (s *session) ping(ctx context.Context) error {
 	ticker := time.NewTicker(s.opts.timeout)
 	defer ticker.Stop()
 	for {
@@ -138,10 +159,11 @@ func (s session) ping(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		ctx, cancel := context.WithTimeout(ctx, s.opts.timeout)
-		err := s.conn.Ping(ctx)
+		heard := s.heard.Load()
+		pong, cancel := context.WithTimeout(ctx, s.opts.timeout)
+		err := s.conn.Ping(pong)
 		cancel()
-		if err != nil {
+		if err != nil && s.heard.Load() == heard {
 			return fmt.Errorf("no answer to a ping: %w", err)
 		}
 	}
