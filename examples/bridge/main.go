@@ -31,6 +31,9 @@
 // one. A message longer than -max-message closes the connection (1009), a
 // binary one too (1003), and so does an agent that does not read (1013).
 //
+// A message counts as taken once the connection has it. What is on its way when
+// a network breaks is lost, for the protocol has no acknowledgement.
+//
 // Every message is one line for the agent, byte for byte but for line breaks,
 // which become spaces; in JSON they mean the same. The two push messages stay
 // with the bridge.
@@ -162,16 +165,6 @@ func run(ctx context.Context, opts options) (status int, err error) {
 	s.agent.wait()
 	s.close(goodbye)
 	return status, err
-}
-
-// awaitClient gives a client time to fetch what the agent said last.
-func (s *server) awaitClient(ctx context.Context, linger time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, linger)
-	defer cancel()
-	if n := s.unread.len(); n > 0 {
-		slog.Info("waiting for a client to fetch the last messages", "messages", n, "at_most", linger)
-	}
-	s.unread.wait(ctx)
 }
 
 // notStarted follows the shell: 127 for a command that is not there, 126 for

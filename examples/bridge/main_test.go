@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -27,6 +28,7 @@ func TestMain(m *testing.M) {
 	case os.Getenv(asBridge) != "":
 		main()
 	default:
+		slog.SetDefault(slog.New(slog.DiscardHandler))
 		os.Exit(m.Run())
 	}
 }

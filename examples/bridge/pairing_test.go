@@ -75,6 +75,6 @@ func TestTLS(t *testing.T) {
 }
 
 func TestOtherURL(t *testing.T) {
-	p := start(t, bridgeCommand(t, noPush, "-url", "https://bridge.example/", "--", "sleep", "0"))
+	p := start(t, bridgeCommand(t, noPush, "-url", "https://bridge.example/", "--", "go", "version"))
 	p.stdout.waitFor(t, "    https://bridge.example/pair?code=")
 }

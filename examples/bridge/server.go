@@ -96,8 +96,18 @@ func (s *server) register() {
 }
 
 func (s *server) authorized(r *http.Request) bool {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	return ok && subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) == 1
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) == 1
+}
+
+// awaitClient gives a client time to fetch what the agent said last.
+func (s *server) awaitClient(ctx context.Context, linger time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, linger)
+	defer cancel()
+	if n := s.unread.len(); n > 0 {
+		slog.Info("waiting for a client to fetch the last messages", "messages", n, "at_most", linger)
+	}
+	s.unread.wait(ctx)
 }
 
 // close ends everything but the agent, which is gone.

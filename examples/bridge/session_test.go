@@ -81,7 +81,8 @@ func TestOddMessages(t *testing.T) {
 }
 
 func TestClientThatDoesNotAnswerPings(t *testing.T) {
-	b := startBridge(t, noPush, "", "-timeout", "100ms").pair(t)
+	t.Parallel() // takes twice the timeout
+	b := startBridge(t, noPush, "", "-timeout", "2s").pair(t)
 	b.connect(t) // does not read, and so does not answer
 	b.stderr.waitFor(t, "no answer to a ping")
 	b.agent.tell(t, "kept")
