@@ -19,13 +19,13 @@ import (
 
 // server stands between one agent and its client.
 type server struct {
-	opts   options
-	client *bridge.Client // of the push relay
-	outbox *bridge.Outbox // from the agent to the WebSocket client
-	agent  *agent
-	token  string // that the WebSocket client shows
-	unread *backlog
-	phone  chan []byte // push messages on their way to the relay
+	opts    options
+	client  *bridge.Client // of the push relay
+	outbox  *bridge.Outbox // from the agent to the WebSocket client
+	agent   *agent
+	token   string // that the WebSocket client shows
+	unread  *backlog
+	toRelay chan []byte // push messages on their way to the relay
 
 	http     *http.Server
 	ctx      context.Context // of all sessions; its cause is what they tell their clients
@@ -36,12 +36,12 @@ type server struct {
 
 func newServer(opts options, client *bridge.Client) *server {
 	s := &server{
-		opts:   opts,
-		client: client,
-		outbox: bridge.NewOutbox(client, bridge.Notification{Title: opts.name, Body: "New activity"}, opts.buffer),
-		token:  rand.Text(),
-		unread: newBacklog(),
-		phone:  make(chan []byte, 16),
+		opts:    opts,
+		client:  client,
+		outbox:  bridge.NewOutbox(client, bridge.Notification{Title: opts.name, Body: "New activity"}, opts.buffer),
+		token:   rand.Text(),
+		unread:  newBacklog(),
+		toRelay: make(chan []byte, 16),
 	}
 	s.ctx, s.end = context.WithCancelCause(context.Background())
 	s.sessions.Go(s.register)
@@ -85,7 +85,7 @@ func (s *server) say(line []byte) {
 func (s *server) register() {
 	for {
 		select {
-		case message := <-s.phone:
+		case message := <-s.toRelay:
 			if _, err := s.client.HandleMessage(s.ctx, message); err != nil {
 				slog.Warn("push message not handled", "error", err)
 			}

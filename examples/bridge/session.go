@@ -19,6 +19,9 @@ import (
 // statusReplaced is one of the codes that RFC 6455 leaves to applications.
 const statusReplaced websocket.StatusCode = 4001
 
+// handover is how long a client that is replaced may keep the next one waiting.
+const handover = time.Second
+
 // closing is why the bridge closes a connection, as the client gets to know it.
 type closing struct {
 	code   websocket.StatusCode
@@ -122,7 +125,7 @@ func (s *session) pass(ctx context.Context, message []byte) error {
 	defer cancel()
 	if bridge.IsPushMessage(message) { // to be handled elsewhere, for it takes time
 		select {
-		case s.phone <- message:
+		case s.toRelay <- message:
 			return nil
 		case <-ctx.Done():
 			return closing{websocket.StatusTryAgainLater, "too many push messages"}
@@ -138,10 +141,14 @@ func (s *session) pass(ctx context.Context, message []byte) error {
 	return nil
 }
 
+// write writes one message. When ctx ends, as it does when another client has
+// connected, a write under way gets a moment to finish: to cut it off would close
+// the connection without a word, and repeat what the client may have got.
 func (s *session) write(ctx context.Context, message []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.timeout)
+	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.timeout)
 	defer cancel()
-	if err := s.conn.Write(ctx, websocket.MessageText, message); err != nil {
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(handover, cancel) })()
+	if err := s.conn.Write(writing, websocket.MessageText, message); err != nil {
 		return err
 	}
 	s.unread.add(-1)
@@ -160,7 +167,7 @@ func (s *session) ping(ctx context.Context) error {
 			return ctx.Err()
 		}
 		heard := s.heard.Load()
-		pong, cancel := context.WithTimeout(ctx, s.opts.timeout)
+		pong, cancel := context.WithTimeout(context.Background(), s.opts.timeout) // or until the connection is closed
 		err := s.conn.Ping(pong)
 		cancel()
 		if err != nil && s.heard.Load() == heard {
