@@ -12,7 +12,7 @@ const FreshFor = 10 * time.Minute
 // testMessage is the fixed message of a test alert.
 const testMessage = "Test alert: this phone is paired and can read what this daemon seals."
 
-// Kind says what an alert reports.
+// Kind says what an alert reports. It is a plain value.
 type Kind string
 
 // The five kinds of the protocol.

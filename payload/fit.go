@@ -18,6 +18,7 @@ type Fitted struct {
 }
 
 // Trimmed tells what [Fit] took away. Fields go by their names in the plaintext, in the order in which they were trimmed.
+// It is a plain value.
 type Trimmed struct {
 	LogLines  int      // lines dropped from the start of the log tail
 	Shortened []string // of message, fail_reason and subject

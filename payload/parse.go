@@ -44,7 +44,7 @@ func Parse(plaintext []byte) (Alert, error) {
 		RunID:      r.text("run_id"),
 		Schedule:   r.text("schedule"),
 		StartedAt:  r.time("started_at"),
-		ExitCode:   optional[int](&r, "exit_code", "must be a whole number"),
+		ExitCode:   r.exitCode(),
 		FailReason: r.text("fail_reason"),
 		LogTail:    r.lines("log_tail"),
 
@@ -120,6 +120,17 @@ func (r *reader) kind() Kind {
 		r.fail("kind", errNotOfKinds)
 	}
 	return kind
+}
+
+// exitCode takes 64 bits, since a status such as Windows's 0xC0000005 must not
+// cost the page on a 32-bit machine. There it shows as Windows shows it, as a
+// negative number.
+func (r *reader) exitCode() *int {
+	code := optional[int64](r, "exit_code", "must be a whole number")
+	if code == nil {
+		return nil
+	}
+	return new(int(*code))
 }
 
 func (r *reader) success() bool {
