@@ -33,8 +33,8 @@ func run(args []string) error {
 		return measureAll()
 	case len(args) == 3 && args[0] == "relay":
 		return serveRelay(args[1], args[2])
-	case len(args) == 3 && args[0] == "send":
-		return sendOnce(args[1], args[2])
+	case len(args) == 4 && args[0] == "send":
+		return sendOnce(args[1], args[2], args[3])
 	}
 	return fmt.Errorf("it takes no arguments")
 }

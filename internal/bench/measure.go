@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -75,12 +74,10 @@ func (s series) median() float64 {
 // String is the median with a unit.
 func (s series) String() string {
 	ns := s.median()
-	switch {
-	case math.Abs(ns) < 10_000:
+	if ns < 1000 {
 		return fmt.Sprintf("%.3g ns", ns)
-	default:
-		return fmt.Sprintf("%.3g µs", ns/1000)
 	}
+	return fmt.Sprintf("%.3g µs", ns/1000)
 }
 
 // inParallel calls do with 0 to ops-1 from so many goroutines.
