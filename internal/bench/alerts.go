@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ func alerts() ([]row, error) {
 	alert, salt := longFailure(), payload.NewSalt()
 	fit := func() { must(payload.Fit(alert, seal.MaxPlaintext)) }
 	marshal := func() { must(alert.MarshalJSON()) }
-	collapse := func() { sink = alert.CollapseID(salt) }
+	collapse := func() { runtime.KeepAlive(alert.CollapseID(salt)) }
 
 	costs := interleave(31, repeat(4000, fit), repeat(4000, marshal), repeat(50_000, collapse))
 	ratio := costs[0].over(costs[1]).median()
