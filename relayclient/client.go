@@ -1,6 +1,7 @@
 package relayclient
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,6 +28,7 @@ type Client struct {
 	http        *http.Client
 	transport   *http.Transport // ours, nil with WithHTTPClient
 	timeout     time.Duration
+	tooLate     error // why a POST was abandoned after timeout
 	maxInFlight int
 	logger      *slog.Logger
 	closed      atomic.Bool
@@ -97,6 +99,7 @@ func New(relayURL string, opts ...Option) (*Client, error) {
 			return nil, err
 		}
 	}
+	c.tooLate = fmt.Errorf("no answer within %v: %w", c.timeout, context.DeadlineExceeded)
 	if c.http == nil {
 		c.transport = newTransport()
 		c.http = &http.Client{Transport: c.transport}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -48,15 +49,9 @@ func (p Priority) String() string {
 	return fmt.Sprintf("Priority(%d)", int(p))
 }
 
-// envelope is the body of one POST (relay protocol, "Inbound request").
-type envelope struct {
-	V          int    `json:"v"`
-	Device     string `json:"device"`
-	Ciphertext string `json:"ciphertext"`
-	CollapseID string `json:"collapseId"`
-	Priority   string `json:"priority"`
-	Event      bool   `json:"event"`
-}
+// envelopeRoom is enough for the members of an envelope besides the push token
+// and the ciphertext, in bytes.
+const envelopeRoom = 160
 
 // message is what the envelopes of one push have in common.
 type message struct {
@@ -103,21 +98,30 @@ func collapseID(push Push, fitted payload.Alert) (string, error) {
 	return fitted.CollapseID(push.Salt), nil
 }
 
-// envelopeFor seals the message to a device and returns the body to post.
+// envelopeFor seals the message to a device and returns the body of its POST
+// (relay protocol, "Inbound request"). Only the push token can hold what JSON
+// must escape; encoding/json would search the ciphertext for it and copy it.
 func (m message) envelopeFor(device pairing.Device) ([]byte, error) {
 	if device.PushToken == "" || !utf8.ValidString(device.PushToken) {
 		return nil, fmt.Errorf("%w: its push token is empty or not text; pair the phone again", ErrUnusableDevice)
 	}
-	ciphertext, err := seal.Seal(device.PublicKey, m.plaintext)
+	token, err := json.Marshal(device.PushToken)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnusableDevice, err)
 	}
-	return json.Marshal(envelope{
-		V:          1,
-		Device:     device.PushToken,
-		Ciphertext: ciphertext,
-		CollapseID: m.collapseID,
-		Priority:   m.priority,
-		Event:      m.event,
-	})
+	body := make([]byte, 0, len(token)+seal.MaxCiphertext+envelopeRoom)
+	body = append(body, `{"v":1,"device":`...)
+	body = append(body, token...)
+	body = append(body, `,"ciphertext":"`...)
+	body, err = seal.AppendSeal(body, device.PublicKey, m.plaintext)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnusableDevice, err)
+	}
+	body = append(body, `","collapseId":"`...)
+	body = append(body, m.collapseID...)
+	body = append(body, `","priority":"`...)
+	body = append(body, m.priority...)
+	body = append(body, `","event":`...)
+	body = strconv.AppendBool(body, m.event)
+	return append(body, '}'), nil
 }

@@ -100,7 +100,7 @@ func (c *Client) deliver(ctx context.Context, message message, device pairing.De
 
 // post makes the one attempt.
 func (c *Client) post(ctx context.Context, body []byte, device pairing.Device) (int, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf("no answer within %v: %w", c.timeout, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, c.tooLate)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.relay.url, bytes.NewReader(body))
 	if err != nil {

@@ -21,3 +21,18 @@ func TestSealAllocatesTwice(t *testing.T) {
 		t.Errorf("Seal allocates %v times", allocs)
 	}
 }
+
+// With room in dst, only what lies between plaintext and base64.
+func TestAppendSealAllocatesOnce(t *testing.T) {
+	to := seal.GenerateKey().Public()
+	plaintext := make([]byte, seal.MaxPlaintext)
+	dst := make([]byte, 0, seal.MaxCiphertext)
+	allocs := testing.AllocsPerRun(50, func() {
+		if _, err := seal.AppendSeal(dst, to, plaintext); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if allocs > 1 {
+		t.Errorf("AppendSeal allocates %v times", allocs)
+	}
+}

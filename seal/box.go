@@ -22,7 +22,7 @@ const (
 	MaxPlaintext = MaxCiphertext/4*3 - Overhead
 )
 
-// Errors of [Seal] and [Open].
+// Errors of [Seal], [AppendSeal] and [Open].
 var (
 	// ErrTooLarge is wrapped by Seal's error for a plaintext over MaxPlaintext.
 	ErrTooLarge = errors.New("seal: plaintext too large")
@@ -40,26 +40,34 @@ var (
 // A plaintext of more than [MaxPlaintext] bytes fails with [ErrTooLarge]; the
 // zero PublicKey fails with [ErrInvalidKey]. The plaintext is only read.
 func Seal(to PublicKey, plaintext []byte) (ciphertext string, err error) {
+	var text [MaxCiphertext]byte
+	sealed, err := AppendSeal(text[:0], to, plaintext)
+	return string(sealed), err
+}
+
+// AppendSeal appends what [Seal] returns to dst and returns the extended slice,
+// so that a message around the ciphertext is built without copying it. With an
+// error it returns nil, and dst is as it was.
+func AppendSeal(dst []byte, to PublicKey, plaintext []byte) ([]byte, error) {
 	if len(plaintext) > MaxPlaintext {
-		return "", fmt.Errorf("%w: %d bytes, at most %d fit; shrink it with payload.Fit", ErrTooLarge, len(plaintext), MaxPlaintext)
+		return nil, fmt.Errorf("%w: %d bytes, at most %d fit; shrink it with payload.Fit", ErrTooLarge, len(plaintext), MaxPlaintext)
 	}
 	var ephemeral, shared [KeySize]byte
 	ephemeralPublic := generate(&ephemeral)
 	if !agree(&shared, &ephemeral, &to.raw) {
-		return "", fmt.Errorf("%w: not a key that can be sealed to; use ParsePublicKey or NewPublicKey", ErrInvalidKey)
+		return nil, fmt.Errorf("%w: not a key that can be sealed to; use ParsePublicKey or NewPublicKey", ErrInvalidKey)
 	}
-	return sealShared(&ephemeralPublic, &shared, to, plaintext), nil
+	return appendShared(dst, &ephemeralPublic, &shared, to, plaintext), nil
 }
 
-// sealShared finishes a box whose two keys have agreed on shared.
-func sealShared(ephemeralPublic, shared *[KeySize]byte, to PublicKey, plaintext []byte) string {
+// appendShared finishes a box whose two keys have agreed on shared.
+func appendShared(dst []byte, ephemeralPublic, shared *[KeySize]byte, to PublicKey, plaintext []byte) []byte {
 	boxKey := deriveBoxKey(shared)
 	nonce := boxNonce(ephemeralPublic, &to.raw)
 	var raw [MaxPlaintext + Overhead]byte
 	copy(raw[:], ephemeralPublic[:])
 	sealed := box.SealAfterPrecomputation(raw[:KeySize], plaintext, &nonce, &boxKey)
-	var text [MaxCiphertext]byte
-	return string(base64.StdEncoding.AppendEncode(text[:0], sealed))
+	return base64.StdEncoding.AppendEncode(dst, sealed)
 }
 
 // Open decrypts what [Seal], or libsodium's crypto_box_seal, sealed to the key's

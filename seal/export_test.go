@@ -12,5 +12,5 @@ func SealWithEphemeral(ephemeral [KeySize]byte, to PublicKey, plaintext []byte) 
 		return "", ErrInvalidKey
 	}
 	public := key.Public().raw
-	return sealShared(&public, &shared, to, plaintext), nil
+	return string(appendShared(nil, &public, &shared, to, plaintext)), nil
 }

@@ -64,6 +64,24 @@ func TestSizes(t *testing.T) {
 	}
 }
 
+func TestAppendSealKeepsWhatIsThere(t *testing.T) {
+	private := seal.GenerateKey()
+	message := []byte("disk full on node-a")
+	for _, room := range []int{0, seal.MaxCiphertext} {
+		dst := append(make([]byte, 0, 8+room), "before: "...)
+		got, err := seal.AppendSeal(dst, private.Public(), message)
+		if err != nil || !bytes.HasPrefix(got, dst) {
+			t.Fatalf("AppendSeal = %q, %v", got, err)
+		}
+		if opened, err := seal.Open(private, string(got[len(dst):])); err != nil || !bytes.Equal(opened, message) {
+			t.Errorf("opening what was appended: %q, %v", opened, err)
+		}
+	}
+	if got, err := seal.AppendSeal([]byte("x"), seal.PublicKey{}, message); got != nil || !errors.Is(err, seal.ErrInvalidKey) {
+		t.Errorf("sealing to no key: %q, %v", got, err)
+	}
+}
+
 func TestOpenTakesBoxesOverTheRelayLimit(t *testing.T) {
 	private := seal.GenerateKey()
 	public := [32]byte(private.Public().Bytes())

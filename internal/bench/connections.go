@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sealpush/sealpush/payload"
+	"github.com/sealpush/sealpush/relayclient"
+)
+
+// connections counts what the relay accepts for a first and a second alert to
+// 100 phones. The relay takes as long as one at some distance, so that all 100
+// POSTs are in flight at once.
+func connections() ([]row, error) {
+	first1, second1, err := connectionsOver(tlsHTTP1)
+	if err != nil {
+		return nil, err
+	}
+	first2, second2, err := connectionsOver(tlsHTTP2)
+	if err != nil {
+		return nil, err
+	}
+	return []row{{
+		what:     "new connections of a second alert to the same 100 phones, over HTTP/1.1 and HTTP/2",
+		goal:     "0 and 0",
+		measured: fmt.Sprintf("%d and %d", second1, second2),
+		met:      second1 == 0 && second2 == 0,
+		detail:   fmt.Sprintf("the first alert opened %d and %d, with TLS", first1, first2),
+	}}, nil
+}
+
+func connectionsOver(protocol string) (first, second int, err error) {
+	relay, err := startRelay(protocol, 50*time.Millisecond)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer relay.stop()
+	client, err := relayclient.New(relay.URL)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer client.Close()
+	push := relayclient.Push{Alert: longFailure(), Salt: payload.NewSalt()}
+	devices := phones(100)
+	if err := sendAll(client, push, devices); err != nil {
+		return 0, 0, err
+	}
+	if first, err = relay.connections(); err != nil {
+		return 0, 0, err
+	}
+	if err := sendAll(client, push, devices); err != nil {
+		return 0, 0, err
+	}
+	both, err := relay.connections()
+	return first, both - first, err
+}
