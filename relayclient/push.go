@@ -13,6 +13,7 @@ import (
 )
 
 // A Push is one alert on its way to any number of devices. It is a plain value.
+// It prints, logs and encodes to JSON without its salt and what its alert says.
 type Push struct {
 	// Alert is fitted to seal.MaxPlaintext bytes; the caller's stays as it is.
 	Alert payload.Alert
@@ -57,6 +58,10 @@ type envelope struct {
 	Priority   string `json:"priority"`
 	Event      bool   `json:"event"`
 }
+
+// maxPushToken bounds a push token, in bytes. Package pairing takes none of more
+// than 512 characters, and no relay an envelope of twice this size.
+const maxPushToken = 4096
 
 // message is what the envelopes of one push have in common.
 type message struct {
@@ -105,8 +110,8 @@ func collapseID(push Push, fitted payload.Alert) (string, error) {
 
 // envelopeFor seals the message to a device and returns the body to post.
 func (m message) envelopeFor(device pairing.Device) ([]byte, error) {
-	if device.PushToken == "" || !utf8.ValidString(device.PushToken) {
-		return nil, fmt.Errorf("%w: its push token is empty or not text; pair the phone again", ErrUnusableDevice)
+	if device.PushToken == "" || len(device.PushToken) > maxPushToken || !utf8.ValidString(device.PushToken) {
+		return nil, fmt.Errorf("%w: its push token is empty, too long or not text; pair the phone again", ErrUnusableDevice)
 	}
 	ciphertext, err := seal.Seal(device.PublicKey, m.plaintext)
 	if err != nil {
