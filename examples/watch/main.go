@@ -4,7 +4,8 @@
 //
 // The command keeps this program's streams, signals and exit code, so watch can
 // stand in front of any line of a crontab. Whatever is wrong with the relay or
-// the registry, the command has run.
+// the registry, the command has run. What the command leaves running in the
+// background is not waited for; send its output to a file.
 package main
 
 import (
@@ -12,7 +13,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/sealpush/sealpush/payload"
@@ -41,6 +44,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, "watch:", err)
 		os.Exit(2)
 	}
+	// A reader of our output that goes away, as head does, must not end us before
+	// the page; with a handler, which the command does not inherit, writing fails.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	start := time.Now()
 	r := runCommand(opts.command)
 	if r.failReason != "" || opts.onSuccess {
@@ -71,6 +77,9 @@ func parseFlags(args []string) (options, error) {
 	}
 	if opts.name == "" {
 		opts.name = strings.Join(opts.command, " ")
+	}
+	if opts.name == "" { // -- "$CMD" of a variable that is not set
+		opts.name = "(empty command)"
 	}
 	return opts, nil
 }

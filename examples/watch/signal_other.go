@@ -1,0 +1,11 @@
+//go:build !unix
+
+package main
+
+import (
+	"os"
+	"syscall"
+)
+
+// passedOn are the signals that people send to a job, and so to us for it.
+var passedOn = []os.Signal{os.Interrupt, syscall.SIGTERM}
