@@ -27,7 +27,7 @@ var ErrClosed = errors.New("relayclient: client is closed")
 type Client struct {
 	relay       *relay // behind a pointer, which fmt does not follow; it holds secrets
 	http        *http.Client
-	transport   *http.Transport // ours, nil with WithHTTPClient
+	pool        *pool // behind http, nil with WithHTTPClient
 	timeout     time.Duration
 	maxInFlight int
 	logger      *slog.Logger
@@ -103,8 +103,8 @@ func New(relayURL string, opts ...Option) (*Client, error) {
 		}
 	}
 	if c.http == nil {
-		c.transport = newTransport(c.timeout)
-		c.http = &http.Client{Transport: c.transport}
+		c.pool = newPool(c.timeout)
+		c.http = &http.Client{Transport: c.pool}
 	}
 	// A redirect would carry the envelope to a host that nobody chose.
 	c.http.Transport = answer.Transport{Base: c.http.Transport}
@@ -119,13 +119,7 @@ func (c *Client) Close() {
 		return
 	}
 	c.closed.Store(true)
-	c.closeIdle()
-}
-
-func (c *Client) closeIdle() {
-	if c.transport != nil {
-		c.transport.CloseIdleConnections()
-	}
+	c.pool.close()
 }
 
 // String names the relay's host and nothing that could be secret.

@@ -152,7 +152,7 @@ func TestConnectionClosedJustAsItIsReused(t *testing.T) {
 				ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
 					if info.Reused {
 						reused++
-						conn := info.Conn.(*mortal)
+						conn := n.all()[0]
 						conn.how = how
 						conn.die()
 						<-conn.closed // by who was waiting to read

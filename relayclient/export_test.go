@@ -9,9 +9,11 @@ import (
 // Dial is how a transport makes connections.
 type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// SetDial gives the transport that users get another way to the relay. It trusts
-// what config does, if that is not nil.
+// SetDial gives a client that makes its own connections another way to the relay.
+// It trusts what config does, if that is not nil.
 func SetDial(c *Client, dial Dial, config *tls.Config) {
-	c.transport.DialContext = dial
-	c.transport.TLSClientConfig = config.Clone()
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	c.pool.dial, c.pool.tls = dial, config
+	c.pool.transport.TLSClientConfig = config.Clone()
 }

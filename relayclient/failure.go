@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/url"
 
@@ -54,6 +55,9 @@ type cause struct {
 func (c *cause) Error() string        { return c.text }
 func (c *cause) Is(target error) bool { return errors.Is(c.err, target) }
 func (c *cause) As(target any) bool   { return errors.As(c.err, target) }
+
+// Format prints the text for every verb: one that fits no error prints fields.
+func (c *cause) Format(s fmt.State, _ rune) { io.WriteString(s, c.text) }
 
 // scrub makes one printable line of text that others wrote.
 func (c *Client) scrub(text string, device pairing.Device) string {

@@ -150,7 +150,9 @@ func TestHostileRelays(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { survive(t, "http://relay.sealpush.test", tt.relay, tt.takes, tt.want) })
+			synctest.Test(t, func(t *testing.T) {
+				survive(t, "http://relay.sealpush.test", tt.relay, new(atomic.Bool), tt.takes, tt.want)
+			})
 		})
 	}
 }
@@ -170,7 +172,7 @@ func TestHostileTLS(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				survive(t, "https://relay.sealpush.test", tt.relay, 5*time.Second, tt.want)
+				survive(t, "https://relay.sealpush.test", tt.relay, new(atomic.Bool), 5*time.Second, tt.want)
 			})
 		})
 	}
@@ -186,9 +188,9 @@ func TestHostileTLS(t *testing.T) {
 	})
 }
 
-// survive sends an alert to a hostile relay, then one to a good relay in its
-// place. A goroutine that is left ends the test's bubble with a panic.
-func survive(t *testing.T, url string, relay hostile, takes time.Duration, want func(relayclient.Outcome) bool) {
+// survive sends an alert to a hostile relay, then, when it has reformed, one to a
+// good relay in its place. A goroutine that is left ends the test's bubble with a panic.
+func survive(t *testing.T, url string, relay hostile, reformed *atomic.Bool, takes time.Duration, want func(relayclient.Outcome) bool) {
 	good := relaytest.NewRelay(relaytest.InMemory())
 	if strings.HasPrefix(url, "https:") {
 		good.Close()
@@ -196,13 +198,12 @@ func survive(t *testing.T, url string, relay hostile, takes time.Duration, want 
 	}
 	defer good.Close()
 	trusted := good.Client().Transport.(*http.Transport)
-	var evil atomic.Bool
 	var open atomic.Int32
-	evil.Store(true)
+	gone := make(chan struct{}) // closed when the hostile relay is
 	client, log := newClientAt(t, url)
 	relayclient.SetDial(client, func(ctx context.Context, network, address string) (net.Conn, error) {
 		open.Add(1)
-		if !evil.Load() {
+		if reformed.Load() {
 			conn, err := trusted.DialContext(ctx, network, address)
 			if err != nil {
 				open.Add(-1)
@@ -214,6 +215,10 @@ func survive(t *testing.T, url string, relay hostile, takes time.Duration, want 
 		go func() {
 			defer peer.Close()
 			relay(peer)
+		}()
+		go func() {
+			<-gone
+			peer.Close()
 		}()
 		return countedConn(conn, &open), nil
 	}, trusted.TLSClientConfig)
@@ -238,7 +243,12 @@ func survive(t *testing.T, url string, relay hostile, takes time.Duration, want 
 		t.Errorf("%d lines for %d failures: %q", n, failed, log.lines())
 	}
 
-	evil.Store(false)
+	reformed.Store(true)
+	if !strings.HasPrefix(url, "https:") {
+		close(gone)
+	} else {
+		defer close(gone)
+	}
 	push.Alert.Name = "the next"
 	wantAllDelivered(t, client.Send(t.Context(), push, devices), devices)
 	client.Close()

@@ -43,10 +43,9 @@ func (c *Client) Send(ctx context.Context, push Push, devices []pairing.Device) 
 		c.log(ctx, slog.LevelError, "alert not sent to any device", slog.Int("devices", len(devices)), slog.Any("error", err))
 		return failAll(outcomes, err)
 	}
+	c.pool.enter()
+	defer c.pool.leave()
 	c.fanOut(ctx, message, devices, outcomes)
-	if c.closed.Load() {
-		c.closeIdle() // what Close could not reach, because it was in use
-	}
 	return outcomes
 }
 
@@ -111,7 +110,7 @@ func (c *Client) post(ctx context.Context, body []byte, device pairing.Device) (
 	resp, err := c.do(ctx, body)
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
-			c.closeIdle() // what swallowed this POST may have swallowed the other connections too
+			c.pool.distrust()
 		}
 		return 0, c.transportError(ctx, err, device)
 	}
@@ -138,7 +137,7 @@ func (c *Client) do(ctx context.Context, body []byte) (*http.Response, error) {
 		if err == nil || !unsent(err) || tries == maxTries {
 			return resp, err
 		}
-		c.closeIdle() // the relay is hanging up on all of them
+		c.pool.closeIdle() // the relay is hanging up on all of them
 	}
 }
 

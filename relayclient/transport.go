@@ -2,22 +2,20 @@ package relayclient
 
 import (
 	"errors"
-	"net"
 	"net/http"
 	"net/url"
 	"time"
 )
 
-// newTransport returns the transport behind every Client that was not given
-// one. It is not a copy of http.DefaultTransport, which a program may have
-// replaced, and which keeps too few connections for a fan-out.
+// newTransport returns a transport for a pool, which sets how it dials. It is not
+// a copy of http.DefaultTransport, which a program may have replaced, and which
+// keeps too few connections for a fan-out.
 func newTransport(timeout time.Duration) *http.Transport {
 	// An HTTP/2 connection whose other end vanished must not swallow the next
 	// alert too: it is found out before its first POST has timed out.
 	ping := min(3*time.Second, timeout/3)
 	return &http.Transport{
 		Proxy:                  proxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
 		TLSHandshakeTimeout:    5 * time.Second,
 		ForceAttemptHTTP2:      true,
 		MaxIdleConns:           MaxInFlight,
