@@ -88,7 +88,6 @@ func TestHostileHTTP2(t *testing.T) {
 		{"never answers", "", func(uint32) string { return "" }, limit, wantNoAnswer("no answer within 10s")},
 		{"refuses every stream", "", func(s uint32) string { return frame(frameReset, 0, s, refusedStream) }, limit, wantNoAnswer()},
 		{"resets every stream", "", func(s uint32) string { return frame(frameReset, 0, s, internalError) }, 0, wantNoAnswer("INTERNAL_ERROR")},
-		{"goes away every time", "", func(uint32) string { return frame(frameGoAway, 0, 0, noStream+noError) }, limit, wantNoAnswer()},
 		{"goes away with an error", "", func(s uint32) string {
 			return frame(frameGoAway, 0, 0, string(binary.BigEndian.AppendUint32(nil, s))+internalError)
 		}, limit, wantNoAnswer()},
