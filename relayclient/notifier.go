@@ -3,6 +3,7 @@ package relayclient
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 
 	"github.com/sealpush/sealpush/payload"
@@ -60,11 +61,13 @@ func (n *Notifier) Notify(ctx context.Context, alert payload.Alert, opts ...Noti
 	}
 	recipients := n.registry.Recipients(ctx)
 	if len(recipients.Devices) == 0 && recipients.Err == nil {
-		n.client.log().WarnContext(ctx, "alert not sent: no phone is paired", "alert", alert.Kind)
+		n.client.log(ctx, slog.LevelWarn, "alert not sent: no phone is paired", slog.String("alert", string(alert.Kind)))
 	}
 	push := Push{Alert: alert, Salt: recipients.Salt}
 	for _, opt := range opts {
-		opt(&push)
+		if opt != nil {
+			opt(&push)
+		}
 	}
 	return n.client.Send(ctx, push, recipients.Devices)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -49,7 +50,7 @@ type StatusError struct {
 
 // Error names the status and quotes the body.
 func (e *StatusError) Error() string {
-	text := fmt.Sprintf("relayclient: relay answered %d %s", e.StatusCode, http.StatusText(e.StatusCode))
+	text := strings.TrimSpace(fmt.Sprintf("relayclient: relay answered %d %s", e.StatusCode, http.StatusText(e.StatusCode)))
 	if e.StatusCode/100 == 3 {
 		text += " (redirects are not followed: configure the URL it leads to)"
 	}

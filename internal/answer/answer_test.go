@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -33,6 +34,7 @@ func TestText(t *testing.T) {
 		{"somebody else's device token", "not " + strings.Repeat("0Af", 6) + ".", "not [redacted].", []string{token}},
 		{"less than a device token", "not 0123456789abcde", "not 0123456789abcde", nil},
 		{"seven characters in common", "no 8f3a1bc", "no 8f3a1bc", []string{token}},
+		{"secret of one letter", "no e-mail", "no e-mail", []string{"e"}},
 		{"secret across the cut", strings.Repeat("x", 505) + token, strings.Repeat("x", 505) + "[redact", []string{token}},
 	}
 	for _, tt := range tests {
@@ -49,6 +51,31 @@ func TestTextKeepsWhatCameBeforeAFailure(t *testing.T) {
 	body := io.MultiReader(strings.NewReader("half an answer"), iotest.ErrReader(errors.New("reset")))
 	if got := answer.Text(body); got != "half an answer" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// What is quoted last may be cut off before it can be recognised.
+func TestNoStartOfASecretAtTheEnd(t *testing.T) {
+	token, others := "8f3a1bc2d4e5f60718293a4b5c6d7e8f", strings.Repeat("7e3b", 8)
+	for n := range 600 {
+		body := strings.Repeat(token+"-", 8) + strings.Repeat("z", n) + others + token
+		got := answer.Text(strings.NewReader(body), token)
+		if i := strings.IndexAny(strings.ReplaceAll(got, "[redacted]", ""), "0123456789"); i >= 0 {
+			t.Fatalf("after %d: %q", n, got)
+		}
+	}
+}
+
+// A relay's longest header line, quoted in an error, must not cost much to search.
+func TestLineLooksAtABoundedAmount(t *testing.T) {
+	secret := strings.Repeat("abcdefg ", 500)
+	text := strings.Repeat(secret[:len(secret)-1]+"#", 250) // a megabyte, and hard to search
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got := answer.Line(text, secret)
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 256<<10 || len(got) > answer.MaxText {
+		t.Errorf("%d bytes of memory for %d", used, len(got))
 	}
 }
 
