@@ -43,10 +43,8 @@ func Line(text string, secrets ...string) string {
 	}
 	text = printable(text)
 	text = redact(text, max(0, len(text)-unseen), shown)
-	if len(text) > MaxText {
-		text = strings.ToValidUTF8(text[:MaxText], "")
-	}
-	return strings.TrimSpace(text)
+	text = text[:min(len(text), MaxText)]
+	return strings.TrimSpace(strings.ToValidUTF8(text, "")) // a cut, or a piece of a secret, may end inside a character
 }
 
 // printable puts a space for each character that does not print on one line:
