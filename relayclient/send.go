@@ -32,13 +32,13 @@ func (c *Client) Send(ctx context.Context, push Push, devices []pairing.Device) 
 	if c == nil || c.http == nil {
 		return failAll(outcomes, errors.New("relayclient: this Client was not made by New"))
 	}
-	if c.closed.Load() {
-		return failAll(outcomes, ErrClosed)
-	}
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	message, err := newMessage(push)
+	if c.closed.Load() {
+		err = ErrClosed
+	}
 	if err != nil {
 		c.log(ctx, slog.LevelError, "alert not sent to any device", slog.Int("devices", len(devices)), slog.Any("error", err))
 		return failAll(outcomes, err)

@@ -473,7 +473,7 @@ func TestPanickingTransportCostsItsDevice(t *testing.T) {
 func TestClose(t *testing.T) {
 	relay := relaytest.NewRelay()
 	defer relay.Close()
-	client, _ := newClientAt(t, relay.URL)
+	client, log := newClientAt(t, relay.URL)
 	devices := sharedKeyDevices(5)
 	push := relayclient.Push{Alert: failure(), Salt: salt}
 	release := make(chan struct{})
@@ -493,6 +493,9 @@ func TestClose(t *testing.T) {
 		if !errors.Is(outcome.Err, relayclient.ErrClosed) {
 			t.Errorf("after Close: %v", outcome.Err)
 		}
+	}
+	if lines := log.lines(); len(lines) != 1 || !strings.Contains(lines[0], "client is closed") {
+		t.Errorf("log %q, want one line for the alert after Close", lines)
 	}
 }
 
