@@ -39,7 +39,7 @@ func (s *session) burst(ctx context.Context) (wait time.Duration, err error) {
 	envelopes := make([]envelope, burstSize)
 	alert := newEnvelope()
 	for i := range envelopes {
-		envelopes[i] = alert.with("device", randomHex(64)).with("ciphertext", sealedBox(300))
+		envelopes[i] = alert.with("device", randomHex(64)).with("ciphertext", ciphertextOf(300))
 	}
 	answers, errs := s.atOnce(ctx, envelopes)
 	refused := 0

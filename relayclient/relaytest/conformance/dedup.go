@@ -25,7 +25,7 @@ func dedupChecks() []Check {
 			run: func(ctx context.Context, s *session) error {
 				envelopes := make([]envelope, 5)
 				for i, e := 0, newEnvelope(); i < len(envelopes); i++ {
-					envelopes[i] = e.with("ciphertext", sealedBox(300))
+					envelopes[i] = e.with("ciphertext", ciphertextOf(300))
 				}
 				return s.forwardsOne(ctx, envelopes...)
 			},

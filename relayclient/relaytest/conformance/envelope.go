@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-
-	"github.com/sealpush/sealpush/seal"
 )
 
 // An envelope is a request body under construction: members in the order in
@@ -30,7 +28,7 @@ func newEnvelope() envelope {
 	return envelope{
 		{"v", 1},
 		{"device", randomHex(64)},
-		{"ciphertext", sealedBox(300)},
+		{"ciphertext", ciphertextOf(300)},
 		{"collapseId", randomHex(32)},
 		{"priority", "time-sensitive"},
 		{"event", false},
@@ -97,18 +95,9 @@ func encodeJSON(v any) []byte {
 	return encoded
 }
 
-// sealedBox is a sealed box of that many bytes, 48 at least, in base64. It is
-// genuine, to a key that nobody keeps.
-func sealedBox(size int) string {
-	box, err := seal.Seal(seal.GenerateKey().Public(), make([]byte, size-seal.Overhead))
-	if err != nil {
-		panic("conformance: " + err.Error()) // unreachable: no box of the suite is too large
-	}
-	return box
-}
-
-// randomBase64 is that many bytes that no sealed box has, in base64.
-func randomBase64(size int) string {
+// ciphertextOf makes a ciphertext of that many random bytes, in base64: all
+// that whoever has not the key can tell of a sealed box, if they are 48 or more.
+func ciphertextOf(size int) string {
 	raw := make([]byte, size)
 	rand.Read(raw)
 	return base64.StdEncoding.EncodeToString(raw)

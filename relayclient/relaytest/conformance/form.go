@@ -32,9 +32,9 @@ func formChecks() []Check {
 			Does:     "Posts ciphertexts that no daemon makes: 47 bytes, one less than an empty sealed box; the URL-safe alphabet; a line break. Wants each refused with a 4xx. Open, because the relay need not look into what it cannot read.",
 			run: refusesAll(func() []variant {
 				return []variant{
-					{"47 bytes", newEnvelope().with("ciphertext", randomBase64(47)).encode()},
+					{"47 bytes", newEnvelope().with("ciphertext", ciphertextOf(47)).encode()},
 					{"the URL-safe alphabet", newEnvelope().with("ciphertext", strings.Repeat("-_", 200)).encode()},
-					{"a line break", newEnvelope().with("ciphertext", sealedBox(96)[:64]+"\r\n"+sealedBox(96)[:64]).encode()},
+					{"a line break", newEnvelope().with("ciphertext", ciphertextOf(96)[:64]+"\r\n"+ciphertextOf(96)[:64]).encode()},
 				}
 			}),
 		},

@@ -24,7 +24,7 @@ func sizeChecks() []Check {
 			Sentence: "ciphertext is standard base64, with its padding.",
 			Does:     "Posts a ciphertext of 2999 characters, which is one of 3000 without its \"=\". Wants 4xx, and it is the relay's own business: the contract says base64 and no more, and no daemon leaves the padding out.",
 			run: refusesAll(func() []variant {
-				return []variant{{"2999 characters without padding", newEnvelope().with("ciphertext", strings.TrimRight(sealedBox(2249), "=")).encode()}}
+				return []variant{{"2999 characters without padding", newEnvelope().with("ciphertext", strings.TrimRight(ciphertextOf(2249), "=")).encode()}}
 			}),
 		},
 		{
@@ -32,7 +32,7 @@ func sizeChecks() []Check {
 			Sentence: "A ciphertext of more than 3000 characters is refused.",
 			Does:     "Posts a ciphertext of 3004 characters. Wants 4xx, and it is the relay's own business: the daemon guarantees that it never sends one.",
 			run: refusesAll(func() []variant {
-				return []variant{{"3004 characters", newEnvelope().with("ciphertext", randomBase64(2253)).encode()}}
+				return []variant{{"3004 characters", newEnvelope().with("ciphertext", ciphertextOf(2253)).encode()}}
 			}),
 		},
 		{
@@ -52,7 +52,7 @@ const maxBody = 8192
 func acceptsCiphertexts(boxSizes ...int) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
 		for _, size := range boxSizes {
-			ciphertext := sealedBox(size)
+			ciphertext := ciphertextOf(size)
 			if err := s.accepts(ctx, newEnvelope().with("ciphertext", ciphertext).encode()); err != nil {
 				return fmt.Errorf("%d characters, %d of them padding: %w",
 					len(ciphertext), strings.Count(ciphertext, "="), err)
