@@ -70,13 +70,15 @@ func findsOnly(t *testing.T, ctx context.Context, target conformance.Target, che
 	}
 }
 
+func variantName(check string, i int) string { return fmt.Sprintf("%s/%d", check, i) }
+
 func TestEachCheckFindsItsBrokenRelay(t *testing.T) {
 	broken := brokenRelays()
 	checks := checksOf(t, conformance.SealedRelay)
 	eachIsProved(t, checks, broken)
 	for _, check := range checks {
 		for i, b := range broken[check.Name] {
-			t.Run(fmt.Sprintf("%s/%d", check.Name, i), func(t *testing.T) {
+			t.Run(variantName(check.Name, i), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					relay := relaytest.NewUnstartedRelay()
 					t.Cleanup(relay.Close)
