@@ -50,3 +50,10 @@ func passesAll(t *testing.T, target conformance.Target) {
 		}
 	}
 }
+
+// Run on a right relay reports nothing.
+func TestRun(t *testing.T) {
+	relay := relaytest.NewRelay()
+	defer relay.Close()
+	conformance.Run(t, conformance.Target{URL: relay.URL})
+}
