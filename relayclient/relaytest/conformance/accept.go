@@ -35,7 +35,7 @@ func acceptChecks() []Check {
 			run:      acceptsAnyJSON,
 		},
 		{
-			Name: "accept-unknown-members", Part: SealedRelay, Level: Must, Source: relayProtocol,
+			Name: "accept-unknown-members", Part: SealedRelay, Level: Must, Source: growthRule,
 			Sentence: "Unknown members of an envelope and of a plaintext are ignored by their readers, so that v1 can grow.",
 			Does:     "Posts an envelope with further members: a string, a number, null, an object that repeats the envelope's names. Wants it accepted.",
 			run: acceptsWith(func(e envelope) envelope {

@@ -20,7 +20,7 @@ func answerChecks() []Check {
 			run:      answersAcceptance,
 		},
 		{
-			Name: "answer-refused", Part: SealedRelay, Level: Open, Source: hostedRelay,
+			Name: "answer-refused", Part: SealedRelay, Level: Open, Source: strictReading,
 			Sentence: `Errors are {"v":1,"error":…}.`,
 			Does:     "Posts an object without members. Wants a JSON answer of that shape.",
 			run: aboutRefusal(func(r response) error {
@@ -63,7 +63,7 @@ func answerChecks() []Check {
 			run:      aboutRefusal(wantStatus(http.StatusBadRequest)),
 		},
 		{
-			Name: "status-404", Part: SealedRelay, Level: Open, Source: hostedRelay,
+			Name: "status-404", Part: SealedRelay, Level: Open, Source: strictReading,
 			Sentence: "Envelopes go to the relay's URL alone.",
 			Does:     "Posts an envelope to a path below the relay's URL. Wants 404.",
 			run: func(ctx context.Context, s *session) error {
@@ -75,7 +75,7 @@ func answerChecks() []Check {
 			},
 		},
 		{
-			Name: "status-405", Part: SealedRelay, Level: Open, Source: hostedRelay,
+			Name: "status-405", Part: SealedRelay, Level: Open, Source: strictReading,
 			Sentence: "The one method is POST.",
 			Does:     "Sends GET, HEAD, and an envelope by PUT, PATCH and DELETE. Wants 405 with an Allow header that lists POST (RFC 9110, section 15.5.6). Open: the contract says nothing of other methods, and a relay may have a page to show.",
 			run:      refusesOtherMethods,

@@ -47,6 +47,8 @@ const (
 	bridgeProtocol = "bridge protocol"
 	hostedRelay    = "fact of the hosted relay"
 	hostedBridge   = "fact of the hosted bridge services"
+	strictReading  = "strict reading of the reference relay"
+	growthRule     = "rule for all readers of v1"
 )
 
 // Checks returns the checks of the suite, in the order in which they run.

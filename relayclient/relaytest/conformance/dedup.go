@@ -71,6 +71,11 @@ func (s *session) outcomes(ctx context.Context, envelopes []envelope) ([]string,
 		}
 	} else {
 		answers, errs = s.atOnce(ctx, envelopes)
+		for i, r := range answers {
+			if errs[i] == nil && r.status == http.StatusTooManyRequests { // later, then
+				answers[i], errs[i] = s.post(ctx, envelopes[i].encode())
+			}
+		}
 	}
 	said := make([]string, len(envelopes))
 	for i, r := range answers {

@@ -29,14 +29,14 @@ var ErrUnreachable = errors.New("conformance: no use in checking")
 // The error is about a target that is not complete, one that does not answer
 // the first request to a part ([ErrUnreachable]), or is ctx's cause. The report
 // then has the results up to there, and says nothing about conformance.
-func Evaluate(ctx context.Context, target Target) (Report, error) {
+func Evaluate(ctx context.Context, target Target) (report Report, err error) {
 	s, err := newSession(target)
 	if err != nil {
 		return Report{}, err
 	}
 	defer s.close()
 	start := time.Now()
-	report := newReport(s.target)
+	report = newReport(s.target)
 	defer func() { report.Duration = time.Since(start) }()
 	for _, part := range s.target.parts() {
 		first := true

@@ -17,7 +17,10 @@ func WriteMarkdown(w io.Writer) error {
 ` + "`go run ./examples/conformance -url URL`" + ` holds a relay to these checks, in this order, and so does
 ` + "`conformance.Run`" + ` in a Go test. A **MUST** is what the contract demands of a relay, and the only kind of
 check that can fail. What is **open** is the relay's own business: the check says whether it does as the hosted
-services do, and "not stated" if not.
+services or the reference relay do, and "not stated" if not.
+
+Part of the bridge protocol is written down only as what the hosted services do. What a bridge cannot do
+without is a MUST from there.
 `)
 	for _, part := range []Part{SealedRelay, BridgeRelay} {
 		fmt.Fprintf(&b, "\n## The %s\n", part)

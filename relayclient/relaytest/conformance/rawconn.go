@@ -39,7 +39,7 @@ func (s *session) dial(ctx context.Context) (net.Conn, error) {
 	defer cancel()
 	conn, err := dial(dialCtx, "tcp", net.JoinHostPort(u.Hostname(), port))
 	if err != nil {
-		return nil, s.noAnswer(err)
+		return nil, unknown("no connection for a broken request could be opened: %v", s.noAnswer(err))
 	}
 	conn.SetDeadline(time.Now().Add(s.target.Timeout))
 	if u.Scheme == "http" {
@@ -54,7 +54,7 @@ func (s *session) dial(ctx context.Context) (net.Conn, error) {
 	secured := tls.Client(conn, config)
 	if err := secured.HandshakeContext(dialCtx); err != nil {
 		conn.Close()
-		return nil, s.noAnswer(err)
+		return nil, unknown("no HTTP/1.1 connection for a broken request could be opened: %v", s.noAnswer(err))
 	}
 	return secured, nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -175,8 +176,7 @@ func TestPacingIsNoFailure(t *testing.T) {
 		t.Cleanup(relay.Close)
 		calls := 0
 		target := serveInBubble(t, brokenRelay{before: func(w http.ResponseWriter, p *post) bool {
-			// Not where the check itself is about a 429.
-			calls++
+			calls++ // in the first checks, which are not about a 429
 			w.Header().Set("Retry-After", "2")
 			return calls%3 == 0 && calls < 150 && answer(w, http.StatusTooManyRequests, "slower")
 		}}.over(relay), nil)
@@ -250,9 +250,8 @@ func TestNoSecondPushToPhonesInUse(t *testing.T) {
 	service := relaytest.NewBridgeService(relaytest.WithHashRounds(1))
 	defer service.Close()
 	f := newBridgeFixture(service, nil)
-	target := f.serve(t, brokenBridge{})
 	registered := false
-	target = f.serve(t, brokenBridge{relay: brokenRelay{before: func(_ http.ResponseWriter, p *post) bool {
+	target := f.serve(t, brokenBridge{relay: brokenRelay{before: func(_ http.ResponseWriter, p *post) bool {
 		if p.URL.Path == "/push" && !registered {
 			registered = true
 			register(t, service, f.client, "somebody's phone")
@@ -299,7 +298,7 @@ func TestNoSecretInAReport(t *testing.T) {
 		user, pass, _ := r.BasicAuth()
 		w.WriteHeader(http.StatusTeapot)
 		fmt.Fprintln(w, user, pass, r.Header, r.URL)
-		http.MaxBytesReader(w, r.Body, 4096).Close()
+		io.Copy(w, io.LimitReader(r.Body, 4096))
 	}))
 	defer echo.Close()
 	quoting := brokenRelay{after: func(p *post, a *httptest.ResponseRecorder) {
@@ -322,7 +321,14 @@ func TestNoSecretInAReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := text.String() + string(encoded) + fmt.Sprintf("%v %+v %#v %v %#v", report, report, report, target, target)
+	if report.Duration <= 0 {
+		t.Error("the report took no time")
+	}
+	pointedAt, err := json.Marshal(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := text.String() + string(encoded) + string(pointedAt) + fmt.Sprintf("%v %+v %#v %v %#v", report, report, report, target, target)
 	for _, secret := range []string{password, f.secret, f.latest(), strings.Split(f.latest(), ".")[2]} {
 		if secret == "" || strings.Contains(shown, secret) {
 			t.Errorf("%.12q… is shown", secret)

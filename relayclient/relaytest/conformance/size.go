@@ -20,7 +20,7 @@ func sizeChecks() []Check {
 			run:  acceptsCiphertexts(2248, 2249, 2250),
 		},
 		{
-			Name: "size-2999-unpadded", Part: SealedRelay, Level: Open, Source: hostedRelay,
+			Name: "size-2999-unpadded", Part: SealedRelay, Level: Open, Source: strictReading,
 			Sentence: "ciphertext is standard base64, with its padding.",
 			Does:     "Posts a ciphertext of 2999 characters, which is one of 3000 without its \"=\". Wants 4xx, and it is the relay's own business: the contract says base64 and no more, and no daemon leaves the padding out.",
 			run: refusesAll(func() []variant {
@@ -28,7 +28,7 @@ func sizeChecks() []Check {
 			}),
 		},
 		{
-			Name: "size-3004", Part: SealedRelay, Level: Open, Source: hostedRelay,
+			Name: "size-3004", Part: SealedRelay, Level: Open, Source: strictReading,
 			Sentence: "A ciphertext of more than 3000 characters is refused.",
 			Does:     "Posts a ciphertext of 3004 characters. Wants 4xx, and it is the relay's own business: the daemon guarantees that it never sends one.",
 			run: refusesAll(func() []variant {

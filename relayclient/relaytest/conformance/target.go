@@ -13,8 +13,8 @@ import (
 )
 
 // A Target is what the suite is pointed at: a sealed relay, a bridge relay with
-// its token service, or both. It prints and logs as its URLs alone, without
-// the credentials in them. It is a plain value; the suite does not change it.
+// its token service, or both. It prints, logs and encodes to JSON as its URLs
+// alone, without the credentials in them. It is a plain value; the suite does not change it.
 type Target struct {
 	// URL is where the sealed relay is posted to, as a daemon is given it. It
 	// may carry Basic credentials. Empty leaves the sealed relay out.
@@ -53,7 +53,7 @@ type Bridge struct {
 	TokenURL     string // base URL of the token service
 	RelayURL     string // base URL of the push relay
 	ClientID     string
-	ClientSecret string `json:"-"`
+	ClientSecret string
 }
 
 // Format prints the two URLs, for every verb.
@@ -63,6 +63,9 @@ func (b Bridge) Format(s fmt.State, _ rune) { io.WriteString(s, b.String()) }
 func (b Bridge) String() string {
 	return "push relay " + redactURL(b.RelayURL) + ", token service " + redactURL(b.TokenURL)
 }
+
+// MarshalText is what [Bridge.String] says, so that JSON holds no more.
+func (b Bridge) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
 // LogValue logs what [Bridge.String] says.
 func (b Bridge) LogValue() slog.Value { return slog.StringValue(b.String()) }
@@ -74,6 +77,9 @@ func (t Target) Format(s fmt.State, _ rune) { io.WriteString(s, t.String()) }
 func (t Target) String() string {
 	return "sealed relay " + redactURL(t.URL) + ", " + t.Bridge.String()
 }
+
+// MarshalText is what [Target.String] says, so that JSON holds no more.
+func (t Target) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
 // LogValue logs what [Target.String] says.
 func (t Target) LogValue() slog.Value { return slog.StringValue(t.String()) }
