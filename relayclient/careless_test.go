@@ -178,3 +178,38 @@ func TestEverythingAtOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestNobodyToSendTo(t *testing.T) {
+	relay := relaytest.NewRelay()
+	defer relay.Close()
+	client, _ := newClient(t, relay)
+	if outcomes := client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, nil); len(outcomes) != 0 {
+		t.Errorf("%v", outcomes)
+	}
+}
+
+func TestZeroClient(t *testing.T) {
+	_, devices := phones(1)
+	for _, client := range []*relayclient.Client{nil, {}} {
+		outcomes := client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices)
+		if len(outcomes) != 1 || outcomes[0].Err == nil || !strings.Contains(outcomes[0].Err.Error(), "New") {
+			t.Errorf("%v", outcomes)
+		}
+		client.Close()
+		_ = fmt.Sprintf("%v %#v", client, client)
+	}
+}
+
+type panicky struct{}
+
+func (panicky) RoundTrip(*http.Request) (*http.Response, error) { panic("boom") }
+
+func TestPanickingTransportCostsItsDevice(t *testing.T) {
+	client, _ := newClientAt(t, "http://relay.sealpush.test", relayclient.WithHTTPClient(&http.Client{Transport: panicky{}}))
+	_, devices := phones(2)
+	for _, outcome := range client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices) {
+		if outcome.Err == nil || !strings.Contains(outcome.Err.Error(), "boom") {
+			t.Errorf("%v", outcome.Err)
+		}
+	}
+}
