@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/sealpush/sealpush/examples/internal/state"
@@ -26,10 +29,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// signingKey is made once, for it takes long.
+var signingKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+
 // newSetup is the reference setup, in the test's process.
 func newSetup(t *testing.T) *reference {
 	t.Helper()
-	setup, err := newReference(t.Context())
+	key, err := signingKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	setup, err := newReference(t.Context(), relaytest.WithSigningKey(key), relaytest.WithHashRounds(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,18 +135,20 @@ func TestChecksPageNobody(t *testing.T) {
 }
 
 func TestChecksChangeNoFile(t *testing.T) {
-	setup := newSetup(t)
+	relay := relaytest.NewRelay()
+	defer relay.Close()
+	devices := filepath.Join(t.TempDir(), "devices.json")
 	content := []byte(`{"version":1,"devices":[]}`) // no salt: a daemon would make one
-	if err := os.WriteFile(setup.devices, content, 0o600); err != nil {
+	if err := os.WriteFile(devices, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, 1, []string{"nobody would be paged", "no collapse salt yet"}, "-devices", setup.devices)
-	expect(t, 1, []string{"nobody was paged"}, "-page", "-relay", setup.relay.URL, "-devices", setup.devices)
-	after, err := os.ReadFile(setup.devices)
+	expect(t, 1, []string{"nobody would be paged", "no collapse salt yet"}, "-devices", devices)
+	expect(t, 1, []string{"nobody was paged"}, "-page", "-relay", relay.URL, "-devices", devices)
+	after, err := os.ReadFile(devices)
 	if err != nil || string(after) != string(content) {
 		t.Errorf("the registry is now %q, %v", after, err)
 	}
-	if names, err := filepath.Glob(setup.devices + "*"); err != nil || len(names) != 1 {
+	if names, err := filepath.Glob(devices + "*"); err != nil || len(names) != 1 {
 		t.Errorf("beside the registry: %v, %v", names, err)
 	}
 }

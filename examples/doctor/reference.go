@@ -50,7 +50,7 @@ type reference struct {
 	config  string
 }
 
-func newReference(ctx context.Context) (*reference, error) {
+func newReference(ctx context.Context, opts ...relaytest.BridgeOption) (*reference, error) {
 	dir, err := os.MkdirTemp("", "sealpush-doctor-")
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func newReference(ctx context.Context) (*reference, error) {
 	r := &reference{
 		dir:     dir,
 		relay:   relaytest.NewRelay(),
-		bridge:  relaytest.NewBridgeService(),
+		bridge:  relaytest.NewBridgeService(opts...),
 		devices: filepath.Join(dir, "devices.json"),
 		config:  filepath.Join(dir, "common.toml"),
 	}
