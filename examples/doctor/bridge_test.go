@@ -80,6 +80,7 @@ func TestAnswersOfABridgesServices(t *testing.T) {
 		"relay does not answer GET": {relaytest.EndpointRelayHealth, status(503), 0, []string{"warn  GET /health answers 503"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			setup := newSetup(t)
 			setup.bridge.Script(c.endpoint, relaytest.Always, c.answer(setup))
 			expect(t, c.exit, c.says, "-config", setup.config)

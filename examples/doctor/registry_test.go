@@ -55,7 +55,6 @@ func TestRegistries(t *testing.T) {
 }
 
 func TestFilesThatAreNoRegistry(t *testing.T) {
-	t.Setenv(relayVariable, "")
 	dir := t.TempDir()
 	garbage := filepath.Join(dir, "garbage.json")
 	if err := os.WriteFile(garbage, []byte("{"), 0o600); err != nil {

@@ -17,16 +17,18 @@ import (
 // Whatever goes wrong, and whatever a server quotes of what it was sent, no
 // secret is printed.
 func TestNoSecretIsPrinted(t *testing.T) {
-	for _, status := range []int{200, 202, 302, 400, 401, 403, 404, 410, 429, 500} {
+	for _, status := range []int{200, 302, 400, 401, 410, 500} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			t.Parallel()
 			setup := newSetup(t)
 			secrets := secretsOfSetup(t, setup)
+			pushToken := secrets["push token"]
 			parrot := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				var body strings.Builder
 				r.Write(&body)
 				w.Header().Set("Location", r.URL.String())
 				w.WriteHeader(status)
-				fmt.Fprint(w, r.RequestURI, r.Header, body.String(), secrets["push token"])
+				fmt.Fprint(w, r.RequestURI, r.Header, body.String(), pushToken)
 			}))
 			defer parrot.Close()
 			const user, password, path, query = "operator-7", "hunter2-hunter2", "capability-in-the-path", "capability-in-the-query"
