@@ -71,16 +71,19 @@ func secretsOf(u *url.URL) []string {
 	password, _ := u.User.Password()
 	credentials := base64.StdEncoding.EncodeToString([]byte(u.User.Username() + ":" + password))
 	secrets := []string{u.User.Username(), password, u.User.String(), credentials}
-	for _, part := range append(strings.Split(u.EscapedPath(), "/"), u.RawQuery) {
-		if len(part) >= 8 {
-			secrets = append(secrets, part)
-		}
-	}
-	for _, values := range u.Query() {
+	parts := append(strings.Split(u.EscapedPath(), "/"), strings.Split(u.Path, "/")...)
+	parts = append(parts, u.RawQuery)
+	for name, values := range u.Query() {
+		parts = append(parts, name)
 		for _, value := range values {
 			if len(value) >= 4 { // a "1" would be taken out of every number
 				secrets = append(secrets, value)
 			}
+		}
+	}
+	for _, part := range parts {
+		if len(part) >= 8 { // "v1" and "push" are no capabilities
+			secrets = append(secrets, part)
 		}
 	}
 	return secrets
