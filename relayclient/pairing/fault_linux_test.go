@@ -15,9 +15,14 @@ func TestFullDisk(t *testing.T) {
 	const variable = "SEALPUSH_TEST_FULL_DISK"
 	if path := os.Getenv(variable); path != "" {
 		signal.Ignore(syscall.SIGXFSZ)
-		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 100, Max: 100}); err != nil {
+		var before syscall.Rlimit
+		if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
 			t.Fatal(err)
 		}
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 100, Max: before.Max}); err != nil {
+			t.Fatal(err)
+		}
+		defer syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before) // a coverage report is longer
 		if _, _, err := openTestFile(t, path).Pair(t.Context(), testDevice("phone")); !errors.Is(err, syscall.EFBIG) {
 			t.Fatalf("got %v, want EFBIG", err)
 		}
