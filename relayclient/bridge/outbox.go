@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 )
 
@@ -124,8 +125,9 @@ func (o *Outbox) put(message []byte) (wait <-chan struct{}, dropped int, err err
 
 // wake notifies the phones without keeping anyone waiting. o.mu is held.
 func (o *Outbox) wake() {
-	if !o.client.Enabled() || o.client.gate.Load().closed() {
-		return // Notify would do nothing, ten thousand times a second
+	closed := o.client.gate.Load().closed()
+	if !o.client.Enabled() || closed && !o.client.log().Enabled(o.ctx, slog.LevelDebug) {
+		return // Notify would do nothing and log nothing, ten thousand times a second
 	}
 	o.wg.Go(func() { o.client.Notify(o.ctx, o.notification) })
 }
