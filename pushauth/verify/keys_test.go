@@ -197,8 +197,12 @@ func TestOneFetchForAll(t *testing.T) {
 		answer := keys.answer
 		keys.mu.Unlock()
 		keys.set(func(r *http.Request) (*http.Response, error) {
-			<-release
-			return answer(r)
+			select {
+			case <-release:
+				return answer(r)
+			case <-r.Context().Done():
+				return nil, r.Context().Err()
+			}
 		})
 		token := signGood(t, "first", firstKey())
 
