@@ -144,8 +144,9 @@ func (o *Outbox) change() {
 // it starts none, and write is called by one goroutine at a time.
 //
 // A message whose write returned nil is done. One whose write failed is kept and written to the next client, and the
-// phones are woken for it. write must return when its context ends; only then does the next client get its turn. It
-// must not keep or change the message.
+// phones are woken for it. What a socket had taken and the phone had not when the network broke is lost: where that
+// must not be, the app acknowledges and write waits for it. write must return when its context ends; only then does the
+// next client get its turn. It must not keep or change the message.
 func (o *Outbox) Attach(ctx context.Context, write func(ctx context.Context, message []byte) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
