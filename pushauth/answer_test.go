@@ -127,6 +127,20 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
+// The token may have been issued right after it was asked for.
+func TestSlowAnswerProlongsNoToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := time.Now()
+		source := newSource(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			time.Sleep(9 * time.Second)
+			io.WriteString(w, `{"access_token":"opaque","expires_in":3600}`)
+		}))
+		if token, want := mustToken(t, source), asked.Add(time.Hour); !token.Expiry.Equal(want) {
+			t.Errorf("expiry %v, want %v", token.Expiry, want)
+		}
+	})
+}
+
 func TestBadAnswers(t *testing.T) {
 	tests := []struct{ name, body, problem string }{
 		{"not JSON", `<html>hunter2-the-token</html>`, "not the JSON object"},

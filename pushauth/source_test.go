@@ -212,6 +212,40 @@ func TestRefreshThatFailsKeepsTheOldToken(t *testing.T) {
 	}
 }
 
+// A token service that is away is asked for as long as a fetch may take; then the old token serves, until its end.
+func TestRefreshThatFindsNobodyKeepsTheOldToken(t *testing.T) {
+	tests := []struct {
+		name   string
+		answer relaytest.Answer
+		takes  time.Duration
+	}{
+		{"hangs", relaytest.Answer{Delay: time.Hour}, 10 * time.Second},
+		{"no connection", relaytest.Answer{Drop: true}, 1750 * time.Millisecond},
+		{"down", relaytest.Answer{Status: 503}, 1750 * time.Millisecond},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				service, source := newService(t)
+				first := mustToken(t, source)
+				time.Sleep(59*time.Minute + 1)
+				service.Script(relaytest.EndpointToken, relaytest.Always, tt.answer)
+				start := time.Now()
+				if got := mustToken(t, source); got != first {
+					t.Errorf("token %v", got)
+				}
+				if took := time.Since(start); took != tt.takes {
+					t.Errorf("took %v, want %v", took, tt.takes)
+				}
+				time.Sleep(time.Until(first.Expiry))
+				if token, err := source.Token(t.Context()); err == nil {
+					t.Errorf("got %v after its end", token)
+				}
+			})
+		})
+	}
+}
+
 func TestFailedFetchIsNotRepeatedAtOnce(t *testing.T) {
 	slowDown := func(retryAfter string) relaytest.Answer {
 		return relaytest.Answer{Status: 429, Header: http.Header{"Retry-After": {retryAfter}}}

@@ -215,25 +215,33 @@ func onceThen(body string, code int) http.HandlerFunc {
 }
 
 func TestTransportCarriesNoTokenToAnotherOrigin(t *testing.T) {
-	var seen []string
-	hosts := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seen = append(seen, r.URL.String())
-		switch r.URL.Path {
-		case "/a":
-			http.Redirect(w, r, "/b", http.StatusTemporaryRedirect)
-		case "/b":
-			http.Redirect(w, r, "https://elsewhere.example/c", http.StatusTemporaryRedirect)
-		}
-	})
-	client := &http.Client{Transport: &pushauth.Transport{
-		Source: newSource(t, status(200, issueToken)),
-		Base:   handlerTransport{hosts},
-	}}
-	if _, err := client.Get("https://relay.example/a"); err == nil || !strings.Contains(err.Error(), "another origin") {
-		t.Errorf("error %v", err)
-	}
-	if diff := cmp.Diff([]string{"https://relay.example/a", "https://relay.example/b"}, seen); diff != "" {
-		t.Error(diff)
+	for name, elsewhere := range map[string]string{
+		"another host": "https://elsewhere.example/c",
+		"another port": "https://relay.example:8443/c",
+		"in the clear": "http://relay.example/c",
+	} {
+		t.Run(name, func(t *testing.T) {
+			var seen []string
+			hosts := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				seen = append(seen, r.URL.String())
+				switch r.URL.Path {
+				case "/a":
+					http.Redirect(w, r, "/b", http.StatusTemporaryRedirect)
+				case "/b":
+					http.Redirect(w, r, elsewhere, http.StatusTemporaryRedirect)
+				}
+			})
+			client := &http.Client{Transport: &pushauth.Transport{
+				Source: newSource(t, status(200, issueToken)),
+				Base:   handlerTransport{hosts},
+			}}
+			if _, err := client.Get("https://relay.example/a"); err == nil || !strings.Contains(err.Error(), "another origin") {
+				t.Errorf("error %v", err)
+			}
+			if diff := cmp.Diff([]string{"https://relay.example/a", "https://relay.example/b"}, seen); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

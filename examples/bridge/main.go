@@ -79,6 +79,7 @@ type options struct {
 	maxMessage int
 	timeout    time.Duration
 	linger     time.Duration
+	verbose    bool
 	command    []string
 }
 
@@ -86,6 +87,9 @@ func main() {
 	opts, err := parseFlags(os.Args[1:])
 	if err != nil {
 		os.Exit(2) // flag has said why
+	}
+	if opts.verbose {
+		slog.SetLogLoggerLevel(slog.LevelDebug)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the second signal ends the bridge at once
@@ -112,6 +116,7 @@ func parseFlags(args []string) (options, error) {
 	flags.IntVar(&opts.maxMessage, "max-message", 4<<20, "longest message in either direction, in `bytes`")
 	flags.DurationVar(&opts.timeout, "timeout", 30*time.Second, "time for a client to take a message or answer a ping, and between pings")
 	flags.DurationVar(&opts.linger, "linger", 10*time.Minute, "time for a client to fetch the last messages of an agent that ended")
+	flags.BoolVar(&opts.verbose, "verbose", false, "log also what is at Debug: each notification that was not due yet")
 	if err := flags.Parse(args); err != nil {
 		return options{}, err
 	}

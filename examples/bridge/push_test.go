@@ -10,7 +10,7 @@ const deviceToken = "hunter2-device-token"
 
 func TestPushFromPairingToUnregistering(t *testing.T) {
 	relay := startRelay(t)
-	b := startBridge(t, noPush+relay.pushRelay, "", "-name", "My Agent").pair(t)
+	b := startBridge(t, noPush+relay.pushRelay, "", "-name", "My Agent", "-verbose").pair(t)
 	if !strings.Contains(relay.pushRelay, " url = \""+b.response.PushRelayURL+"\"\n") {
 		t.Errorf("pushRelayUrl %q is not that of\n%s", b.response.PushRelayURL, relay.pushRelay)
 	}
@@ -31,6 +31,7 @@ func TestPushFromPairingToUnregistering(t *testing.T) {
 	b.agent.tell(t, lines...)
 	b.agent.printed(t)
 	relay.stderr.waitFor(t, "method=POST path=/push-relay/push status=200")
+	b.stderr.waitFor(t, `DEBUG push notification debounced remaining=`)
 
 	phone = b.connect(t)
 	for _, line := range lines {

@@ -196,6 +196,7 @@ func TestVerifyAtTheBoundary(t *testing.T) {
 				at(tt.passes, true)
 				at(tt.ends-time.Nanosecond, true)
 				at(tt.ends, false)
+				at(tt.ends+time.Nanosecond, false)
 			})
 		})
 	}

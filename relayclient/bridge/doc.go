@@ -69,6 +69,7 @@
 //	WARN  push notifications disabled   a field of [push_relay] is missing; missing names it
 //	WARN  push token not refreshed      the token service is down; the old token is used while it lives
 //	WARN  outbox is full                nobody has connected for 10 000 messages
+//	DEBUG push notification debounced   another was sent or failed a moment ago; remaining is the rest of the wait
 //
 // Errors are typed: [FieldError] for what was refused before any request, [RelayError] for the relay, and within it
 // [github.com/sealpush/sealpush/pushauth.TokenError] for the token service. No error and no log line holds a secret.

@@ -47,6 +47,58 @@ func Example() {
 	// debounced 0
 }
 
+// What became of a notification, phone by phone. It has been logged; a status page may want it.
+func ExampleClient_Notify() {
+	services := relaytest.NewBridgeService()
+	defer services.Close()
+	client, err := bridge.New(bridge.Config{
+		URL:          services.RelayURL,
+		TokenURL:     services.TokenURL,
+		ClientID:     "bridge-home-office",
+		ClientSecret: services.AddClient("bridge-home-office"),
+	}, bridge.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	for _, device := range []bridge.Device{
+		{Token: "a1b2c3d4", Platform: "apns", BundleID: "com.example.app"},
+		{Token: "e5f6a7b8", Platform: "fcm"},
+	} {
+		if err := client.Register(ctx, device); err != nil {
+			log.Fatal(err)
+		}
+	}
+	services.KillDevice("e5f6a7b8") // as if its app had been deleted
+
+	result := client.Notify(ctx, bridge.Notification{Title: "Agent Name", Body: "New activity"})
+	fmt.Println(result.Status)
+	for _, device := range result.Devices {
+		fmt.Printf("%s %s %q\n", device.Platform, device.Status, device.Reason)
+	}
+	// Output:
+	// sent
+	// ios sent ""
+	// android removed "UNREGISTERED"
+}
+
+// A malformed message of the phone's is ours too; one to the agent that speaks of it is not.
+func ExampleIsPushMessage() {
+	for _, message := range []string{
+		`{"method":"bridge/unregisterPushToken","params":{"deviceToken":"a1b2c3d4"}}`,
+		`{"method":"bridge/registerPushToken"}`,
+		`{"method":"session/prompt","params":{"text":"what does bridge/registerPushToken do?"}}`,
+		`hello`,
+	} {
+		fmt.Println(bridge.IsPushMessage([]byte(message)))
+	}
+	// Output:
+	// true
+	// true
+	// false
+	// false
+}
+
 // What an agent says while no phone is connected arrives when one is.
 func ExampleOutbox() {
 	client, err := bridge.New(bridge.Config{}, bridge.WithLogger(slog.New(slog.DiscardHandler))) // push is not configured

@@ -21,6 +21,12 @@ type gate struct {
 
 func (g *gate) closed() bool { return g.sending || !g.opens.Reached() }
 
+// remaining is how long a closed gate stays so, in whole seconds, by the wall clock; 0 while a notification is on its
+// way, which nobody knows.
+func (g *gate) remaining() time.Duration {
+	return max(0, time.Until(g.opens.Wall())).Round(time.Second)
+}
+
 func (g *gate) busy() *gate { return &gate{sending: true, failures: g.failures} }
 
 // failed is the gate after one more failure: it backs off.

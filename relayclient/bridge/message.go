@@ -26,9 +26,10 @@ const (
 // raw is one message. "jsonrpc" may be missing. The platforms apns and ios, fcm and android are known. No answer is
 // produced, not even for a message with an "id": the two are notifications.
 //
-// A malformed message is handled, with a [FieldError] as err: the phone is at fault. Malformed are also a batch (JSON array) with such a message among others, which is withheld as a whole; an object that gives
-// "method" twice, or in another case, one of them being ours; and text that is not JSON and mentions one of the methods.
-// Other errors are those of [Client.Register]. HandleMessage logs no error.
+// A malformed message is handled, with a [FieldError] as err: the phone is at fault. Malformed are also a batch (JSON
+// array) with such a message among others, which is withheld as a whole; an object that gives "method" twice, or in
+// another case, one of them being ours; and text that is not JSON and mentions one of the methods. Other errors are those
+// of [Client.Register]. HandleMessage logs no error.
 //
 // It waits for the relay, at most 20 s. A bridge whose read loop must go on meanwhile asks [IsPushMessage] first.
 func (c *Client) HandleMessage(ctx context.Context, raw []byte) (handled bool, err error) {

@@ -52,8 +52,8 @@ type Result struct {
 }
 
 // Notify wakes the phones. It never disturbs the bridge: it returns a [Result] instead of an error, takes at most 20 s,
-// and logs what a person may want to know: token service trouble at Error, relay trouble and
-// each device not reached at Warn.
+// and logs what a person may want to know: token service trouble at Error, relay trouble and each device not reached
+// at Warn, what was sent at Info, what was dropped at Debug.
 //
 // One notification is sent per cooldown (30 s), counted from its start; the others are dropped, at the cost of reading
 // the clock and without an allocation, so that Notify can be called for every line an agent prints. Of simultaneous
@@ -70,7 +70,7 @@ func (c *Client) Notify(ctx context.Context, n Notification) Result {
 	}
 	g := c.gate.Load()
 	if g.closed() {
-		return Result{Status: StatusDebounced}
+		return c.debounced(ctx, g)
 	}
 	return c.notify(ctx, n, g)
 }
@@ -82,7 +82,7 @@ func (c *Client) notify(ctx context.Context, n Notification, open *gate) Result 
 		return c.failed(ctx, nil, err)
 	}
 	if !c.gate.CompareAndSwap(open, open.busy()) {
-		return Result{Status: StatusDebounced}
+		return c.debounced(ctx, c.gate.Load())
 	}
 	sent := false
 	defer func() { // also when the caller's transport panics
@@ -136,6 +136,14 @@ func (c *Client) push(ctx context.Context, n Notification) ([]DeviceResult, erro
 		return said.Results, fmt.Errorf("%w (of %d)", ErrNotDelivered, len(said.Results))
 	}
 	return said.Results, nil
+}
+
+// debounced is called ten thousand times a second: what nobody reads is not put together.
+func (c *Client) debounced(ctx context.Context, closed *gate) Result {
+	if log := c.log(); log.Enabled(ctx, slog.LevelDebug) {
+		log.DebugContext(ctx, "push notification debounced", "remaining", closed.remaining())
+	}
+	return Result{Status: StatusDebounced}
 }
 
 func (c *Client) failed(ctx context.Context, devices []DeviceResult, err error) Result {

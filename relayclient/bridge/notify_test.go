@@ -131,24 +131,28 @@ func TestSimultaneousCallsSendOnce(t *testing.T) {
 }
 
 func TestFailureBacksOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service, client := newClient(t)
-		for range 2 { // a success starts over
-			service.Script(relaytest.EndpointPush, relaytest.Always, relaytest.Answer{Status: 502})
-			wantStatus(t, client, bridge.StatusFailed)
-			for _, wait := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
-				time.Sleep(wait*time.Second - 1)
-				wantStatus(t, client, bridge.StatusDebounced)
-				time.Sleep(time.Nanosecond)
-				wantStatus(t, client, bridge.StatusFailed)
-			}
-			service.ClearScript()
-			time.Sleep(30 * time.Second)
-			wantStatus(t, client, bridge.StatusSent)
-			time.Sleep(30 * time.Second)
-		}
-		wantPushes(t, service, 18) // none was repeated by itself
-	})
+	for _, late := range []time.Duration{0, 1} { // at the boundary, and a nanosecond after it
+		t.Run(late.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				service, client := newClient(t)
+				for range 2 { // a success starts over
+					service.Script(relaytest.EndpointPush, relaytest.Always, relaytest.Answer{Status: 502})
+					wantStatus(t, client, bridge.StatusFailed)
+					for _, wait := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
+						time.Sleep(wait*time.Second - 1)
+						wantStatus(t, client, bridge.StatusDebounced)
+						time.Sleep(1 + late)
+						wantStatus(t, client, bridge.StatusFailed)
+					}
+					service.ClearScript()
+					time.Sleep(30 * time.Second)
+					wantStatus(t, client, bridge.StatusSent)
+					time.Sleep(30 * time.Second)
+				}
+				wantPushes(t, service, 18) // none was repeated by itself
+			})
+		})
+	}
 }
 
 func TestFailures(t *testing.T) {
@@ -339,4 +343,97 @@ func TestNewRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The lines by which a bridge is watched, as the protocol's section "Monitoring" has them.
+func TestLogLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		service, config := newService(t)
+		client, err := bridge.New(config, bridge.WithHTTPClient(service.Client()), bridge.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{
+			Level: slog.LevelDebug,
+			ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if a.Key == slog.TimeKey {
+					return slog.Attr{}
+				}
+				return a
+			},
+		}))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustRegister(t, client, phone)
+		wantStatus(t, client, bridge.StatusSent)
+		time.Sleep(15 * time.Second)
+		wantStatus(t, client, bridge.StatusDebounced)
+		outbox := newOutbox(t, client, 0)
+		send(t, outbox, 1, 1)
+		synctest.Wait()
+		if err := client.Unregister(t.Context(), phone.Token); err != nil {
+			t.Error(err)
+		}
+		want := strings.Join([]string{
+			`level=INFO msg="push notifications enabled" client_id=bridge-home-office relay=` + config.URL,
+			`level=INFO msg="fetched push token" client_id=bridge-home-office expires_in=1h0m0s`,
+			`level=INFO msg="device registered with the push relay" platform=ios`,
+			`level=INFO msg="push notification sent" devices=1`,
+			`level=DEBUG msg="push notification debounced" remaining=15s`,
+			`level=DEBUG msg="push notification debounced" remaining=15s`, // the outbox's
+			`level=INFO msg="device unregistered from the push relay"`,
+		}, "\n") + "\n"
+		if diff := cmp.Diff(want, log.String()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// A notification that is on its way, and how long the next one must wait, are told apart.
+func TestDebounceIsLoggedWhileOneIsOnItsWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		service, client := newClient(t, bridge.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
+		service.Script(relaytest.EndpointPush, 1, relaytest.Answer{Delay: time.Second})
+		var first sync.WaitGroup
+		first.Go(func() { client.Notify(t.Context(), notification) })
+		synctest.Wait()
+		wantStatus(t, client, bridge.StatusDebounced)
+		first.Wait()
+		if !strings.Contains(log.String(), `msg="push notification debounced" remaining=0s`) {
+			t.Errorf("log: %s", &log)
+		}
+	})
+}
+
+// However long the relay took to fail, it is left alone for a second after that.
+func TestBackoffCountsFromTheFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service, client := newClient(t)
+		service.Script(relaytest.EndpointPush, 1, relaytest.Answer{Status: 502, Delay: 4 * time.Second})
+		wantStatus(t, client, bridge.StatusFailed)
+		time.Sleep(time.Second - 1)
+		wantStatus(t, client, bridge.StatusDebounced)
+		time.Sleep(time.Nanosecond)
+		wantStatus(t, client, bridge.StatusSent)
+	})
+}
+
+// While the token service is left alone it is still what is wrong.
+func TestTokenTroubleIsAnErrorWhileItIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		service, client := newClient(t, bridge.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		service.Script(relaytest.EndpointToken, relaytest.Always, relaytest.Answer{Status: 401})
+		wantStatus(t, client, bridge.StatusFailed)
+		time.Sleep(time.Second)
+		result := wantStatus(t, client, bridge.StatusFailed)
+		if held, ok := errors.AsType[*pushauth.BackoffError](result.Err); !ok || !errors.Is(held, pushauth.ErrInvalidClient) {
+			t.Errorf("error %v", result.Err)
+		}
+		if got := service.RequestCount(relaytest.EndpointToken); got != 1 {
+			t.Errorf("%d token requests", got)
+		}
+		if got := strings.Count(log.String(), `level=ERROR msg="push notification not sent"`); got != 2 {
+			t.Errorf("want two errors:\n%s", &log)
+		}
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 )
 
@@ -124,8 +125,9 @@ func (o *Outbox) put(message []byte) (wait <-chan struct{}, dropped int, err err
 
 // wake notifies the phones without keeping anyone waiting. o.mu is held.
 func (o *Outbox) wake() {
-	if !o.client.Enabled() || o.client.gate.Load().closed() {
-		return // Notify would do nothing, ten thousand times a second
+	closed := o.client.gate.Load().closed()
+	if !o.client.Enabled() || closed && !o.client.log().Enabled(o.ctx, slog.LevelDebug) {
+		return // Notify would do nothing and log nothing, ten thousand times a second
 	}
 	o.wg.Go(func() { o.client.Notify(o.ctx, o.notification) })
 }
@@ -142,8 +144,9 @@ func (o *Outbox) change() {
 // it starts none, and write is called by one goroutine at a time.
 //
 // A message whose write returned nil is done. One whose write failed is kept and written to the next client, and the
-// phones are woken for it. write must return when its context ends; only then does the next client get its turn. It
-// must not keep or change the message.
+// phones are woken for it. What a socket had taken and the phone had not when the network broke is lost: where that
+// must not be, the app acknowledges and write waits for it. write must return when its context ends; only then does the
+// next client get its turn. It must not keep or change the message.
 func (o *Outbox) Attach(ctx context.Context, write func(ctx context.Context, message []byte) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

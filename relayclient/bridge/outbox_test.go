@@ -158,6 +158,25 @@ func TestOutboxDropsTheNewest(t *testing.T) {
 	})
 }
 
+// A phone that missed the first notification gets another, though nothing more is kept.
+func TestOutboxGoesOnWakingWhenItIsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service, client := newClient(t)
+		outbox := newOutbox(t, client, 1)
+		send(t, outbox, 1, 1)
+		synctest.Wait()
+		wantPushes(t, service, 1)
+		for _, step := range []struct{ after, pushes int }{{30, 2}, {10, 2}, {20, 3}} {
+			time.Sleep(time.Duration(step.after) * time.Second)
+			if err := outbox.Send(t.Context(), []byte("too much")); !errors.Is(err, bridge.ErrOutboxFull) {
+				t.Errorf("Send returned %v", err)
+			}
+			synctest.Wait()
+			wantPushes(t, service, step.pushes)
+		}
+	})
+}
+
 func TestOutboxSlowsTheAgentDownForASlowPhone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := newClient(t)

@@ -52,6 +52,9 @@ func publishedKey(t *testing.T, s *relaytest.BridgeService) (kid string, key *rs
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
+	if got := resp.Header.Get("Cache-Control"); got != "public, max-age=3600" {
+		t.Errorf("Cache-Control is %q", got)
+	}
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
