@@ -19,7 +19,11 @@ type HandlerOption func(*handler)
 // WithCaller tells the handler who makes a request: caller returns the label of the token that the request was let in
 // with, which becomes CreatedBy of the phones it pairs. Without it CreatedBy is "", null in JSON.
 func WithCaller(caller func(*http.Request) string) HandlerOption {
-	return func(h *handler) { h.caller = caller }
+	return func(h *handler) {
+		if caller != nil {
+			h.caller = caller
+		}
+	}
 }
 
 // Handler serves the pairing API over a registry, for a daemon to mount at /push/devices and below:
@@ -35,7 +39,11 @@ func WithCaller(caller func(*http.Request) string) HandlerOption {
 //
 // It does not authenticate anybody and sends no CORS headers: who can reach it decides who is paged. Put a check in
 // front, as the example does, and give the server timeouts.
+// Handler panics when the registry is nil.
 func Handler(reg *Registry, test Tester, opts ...HandlerOption) http.Handler {
+	if reg == nil {
+		panic("pairing: Handler needs a registry")
+	}
 	h := &handler{reg: reg, test: test, caller: func(*http.Request) string { return "" }}
 	for _, opt := range opts {
 		opt(h)

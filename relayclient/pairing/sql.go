@@ -162,6 +162,9 @@ func (s *SQLStore) EnsureSalt(ctx context.Context, candidate string) (salt strin
 
 // do runs fn on a connection to a database that has our tables. An error of it says what could not be done.
 func (s *SQLStore) do(ctx context.Context, what string, fn func(*sql.Conn) error) error {
+	if s.db == nil {
+		return errors.New("pairing: this SQLStore was not made by NewSQL")
+	}
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("pairing: connect to %s to %s: %w", s.dialect, what, err)
