@@ -129,11 +129,12 @@ func (c *Client) connect() error {
 	return nil
 }
 
-// Enabled says whether the configuration was complete.
-func (c *Client) Enabled() bool { return c.source != nil }
+// Enabled says whether the configuration was complete. It is false for a nil and for a zero Client, which do nothing, as
+// one without a configuration does.
+func (c *Client) Enabled() bool { return c != nil && c.source != nil }
 
 func (c *Client) log() *slog.Logger {
-	if c.logger != nil {
+	if c != nil && c.logger != nil {
 		return c.logger
 	}
 	return slog.Default()
