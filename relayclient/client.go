@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -134,8 +135,8 @@ func (c *Client) String() string {
 	return "relayclient.Client(" + c.relay.display + ")"
 }
 
-// GoString returns what [Client.String] returns.
-func (c *Client) GoString() string { return c.String() }
+// Format writes what String returns, whatever the verb.
+func (c *Client) Format(f fmt.State, _ rune) { io.WriteString(f, c.String()) }
 
 // LogValue logs what [Client.String] returns.
 func (c *Client) LogValue() slog.Value { return slog.StringValue(c.String()) }

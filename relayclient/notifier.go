@@ -3,6 +3,7 @@ package relayclient
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/sealpush/sealpush/payload"
@@ -15,6 +16,11 @@ type Notifier struct {
 	client   *Client
 	registry *pairing.Registry
 	host     string
+}
+
+// Format writes the host and the relay, without credentials, whatever the verb.
+func (n *Notifier) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "relayclient.Notifier{host: %q, %v}", n.host, n.client)
 }
 
 // NewNotifier returns a notifier for alerts from host, which is what the phone

@@ -19,12 +19,18 @@ type Push struct {
 	Alert payload.Alert
 	// Salt is the installation's secret, from payload.NewSalt, with which the
 	// collapse id is derived. Every node must use the same one.
-	Salt string
+	Salt string `json:"-"`
 	// CollapseID, 32 lower-case hex digits, takes the place of the derived id.
 	// Test alerts without one get a fresh random id.
 	CollapseID string
 	// Priority is TimeSensitive unless set.
 	Priority Priority
+}
+
+// Format writes the alert's kind and name, whatever the verb, so that no verb
+// prints the salt.
+func (p Push) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "relayclient.Push{%s %q, %s}", p.Alert.Kind, p.Alert.Name, p.Priority)
 }
 
 // Priority is how loudly the phone is paged.

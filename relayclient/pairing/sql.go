@@ -42,6 +42,9 @@ func NewSQL(db *sql.DB, dialect Dialect) (*SQLStore, error) {
 	return &SQLStore{db: db, dialect: dialect}, nil
 }
 
+// Format writes the dialect, whatever the verb: the database's password is within.
+func (s *SQLStore) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "pairing.SQLStore{%s}", s.dialect) }
+
 // Both dialects number their parameters $1, $2, …, know ON CONFLICT, and return what they wrote. A change is a single
 // statement, so that it is atomic without a transaction. Times are text, which every driver reads alike and which sorts.
 const (
