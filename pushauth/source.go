@@ -118,6 +118,9 @@ func (s *Source) Token(ctx context.Context) (Token, error) {
 }
 
 func (s *Source) refresh(ctx context.Context) (Token, error) {
+	if s.client == nil {
+		return Token{}, errors.New("pushauth: this Source was not made by NewSource")
+	}
 	if err := ctx.Err(); err != nil {
 		return Token{}, gaveUp(err)
 	}

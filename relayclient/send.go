@@ -111,6 +111,7 @@ func (c *Client) post(ctx context.Context, body []byte, device pairing.Device) (
 	if err != nil {
 		return 0, c.transportError(ctx, err, device)
 	}
+	resp.Body = answer.Body(resp)
 	defer answer.Drain(resp.Body)
 	if resp.StatusCode/100 == 2 {
 		return resp.StatusCode, nil

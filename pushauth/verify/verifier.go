@@ -138,6 +138,9 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Claims, error) {
 	if len(token) > MaxTokenSize {
 		return Claims{}, fmt.Errorf("%w: longer than %d bytes", ErrInvalidToken, MaxTokenSize)
 	}
+	if v == nil || v.parser == nil {
+		return Claims{}, errors.New("verify: this Verifier was not made by New")
+	}
 	var c tokenClaims
 	_, err := v.parser.ParseWithClaims(token, &c, func(t *jwt.Token) (any, error) { return v.key(ctx, t) })
 	if err != nil {
