@@ -24,6 +24,8 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/sealpush/sealpush/internal/transport"
 )
 
 // MaxTokenSize is the size in bytes of the longest token that is looked at. The
@@ -66,7 +68,7 @@ func New(config Config, opts ...Option) (*Verifier, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	o := options{client: http.DefaultClient, leeway: defaultLeeway, lifetime: defaultKeyLifetime}
+	o := options{client: &http.Client{Transport: transport.New()}, leeway: defaultLeeway, lifetime: defaultKeyLifetime}
 	for _, opt := range opts {
 		opt(&o)
 	}

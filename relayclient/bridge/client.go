@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sealpush/sealpush/internal/transport"
 	"github.com/sealpush/sealpush/pushauth"
 )
 
@@ -38,8 +39,8 @@ type Client struct {
 // Option changes how a [Client] works.
 type Option func(*Client) error
 
-// WithHTTPClient sets the client that calls the relay and the token service, instead of one with Go's default
-// transport. It is copied; the copy adds the bearer token and follows no redirects.
+// WithHTTPClient sets the client that calls the relay and the token service, instead of one that gives up
+// dead connections soon. It is copied; the copy adds the bearer token and follows no redirects.
 func WithHTTPClient(client *http.Client) Option {
 	return func(c *Client) error {
 		if client == nil {
@@ -81,7 +82,7 @@ func WithCooldown(d time.Duration) Option {
 //
 // Plain http URLs are taken, for services on the same machine; elsewhere they show tokens to everyone on the way.
 func New(config Config, opts ...Option) (*Client, error) {
-	c := &Client{config: config, http: &http.Client{}, cooldown: DefaultCooldown}
+	c := &Client{config: config, http: &http.Client{Transport: transport.New()}, cooldown: DefaultCooldown}
 	c.gate.Store(&gate{})
 	for _, opt := range opts {
 		if err := opt(c); err != nil {
