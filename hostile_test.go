@@ -376,5 +376,5 @@ func assault(t *testing.T, c caller, a attack) {
 	if n := w.open.Load(); n != 0 {
 		t.Errorf("%d connections are left open", n)
 	}
-	wantNoSecret(t, w.log.String(), w.secrets...)
+	wantNoSecret(t, w.log.String(), []form{asText}, w.secrets...)
 }
