@@ -32,6 +32,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 	"github.com/sealpush/sealpush/relayclient/relaytest/apns"
+	"github.com/sealpush/sealpush/relayclient/relaytest/conformance"
 	"github.com/sealpush/sealpush/seal"
 )
 
@@ -101,6 +102,7 @@ func hasSecrets(t *testing.T) map[string]any {
 		"bridge.Device":          bridge.Device{Token: fcmToken, Platform: "android"},
 		"bridge.Outbox":          outbox,
 		"bridge.PairingResponse": bridge.PairingResponse{AuthToken: bearerToken},
+		"conformance.Bridge":     conformance.Bridge{ClientSecret: clientSecret},
 		"pairing.Device":         device,
 		"pairing.FileStore":      store,
 		"pairing.Recipients":     recipients,
@@ -132,18 +134,19 @@ func (connector) Driver() driver.Driver { return nil }
 
 // noSecrets are the fields that are named like secrets and are none.
 var noSecrets = map[string]string{
-	"apns.Forwarder.tokens":          "prints by its Format; tested there",
-	"bridge.Notification.Body":       "the relay, Apple and Google read it",
-	"payload.Alert.RunKey":           "names a run",
-	"payload.Alert.TaskKey":          "names a task",
-	"relayclient.StatusError.Body":   "redacted when it is made",
-	"relaytest.Answer.Body":          "what a test scripts",
-	"relaytest.Answer.Header":        "what a test scripts",
-	"relaytest.BridgePush.Body":      "the relay reads it",
-	"relaytest.BridgeService.tokens": "a pointer; its URLs are what a test needs",
-	"relaytest.Message.Header":       "prints by its Format; tested there",
-	"relaytest.Relay.config":         "prints by its Format; tested there",
-	"verify.Verifier.config":         "what a relay demands is public",
+	"conformance.Report.TokenService": "the name of a service",
+	"apns.Forwarder.tokens":           "prints by its Format; tested there",
+	"bridge.Notification.Body":        "the relay, Apple and Google read it",
+	"payload.Alert.RunKey":            "names a run",
+	"payload.Alert.TaskKey":           "names a task",
+	"relayclient.StatusError.Body":    "redacted when it is made",
+	"relaytest.Answer.Body":           "what a test scripts",
+	"relaytest.Answer.Header":         "what a test scripts",
+	"relaytest.BridgePush.Body":       "the relay reads it",
+	"relaytest.BridgeService.tokens":  "a pointer; its URLs are what a test needs",
+	"relaytest.Message.Header":        "prints by its Format; tested there",
+	"relaytest.Relay.config":          "prints by its Format; tested there",
+	"verify.Verifier.config":          "what a relay demands is public",
 }
 
 // forTheApp are the types whose JSON carries the secret, as that is what they are for.

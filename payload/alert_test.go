@@ -1,6 +1,7 @@
 package payload_test
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -182,5 +183,21 @@ func TestStale(t *testing.T) {
 	}
 	if !(payload.Alert{}).Stale(built) {
 		t.Error("an alert without a time is fresh")
+	}
+}
+
+// What Validate takes, a phone reads: an instant that is sent as the zero time is none.
+func TestInstantThatIsSentAsZero(t *testing.T) {
+	a := payload.NewFailure("node-a", "backup")
+	a.Time = time.Time{}.Add(time.Nanosecond)
+	var field *payload.FieldError
+	if err := a.Validate(); !errors.As(err, &field) || field.Field != "ts" {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestZeroFieldErrorPrints(t *testing.T) {
+	if text := (&payload.FieldError{}).Error(); !strings.HasPrefix(text, "payload: ") {
+		t.Errorf("%q", text)
 	}
 }

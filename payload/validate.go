@@ -30,9 +30,9 @@ type FieldError struct {
 
 func (e *FieldError) Error() string {
 	if e.Field == "" {
-		return "payload: " + e.Err.Error()
+		return fmt.Sprintf("payload: %v", e.Err)
 	}
-	return "payload: " + e.Field + ": " + e.Err.Error()
+	return fmt.Sprintf("payload: %s: %v", e.Field, e.Err)
 }
 
 // Unwrap returns what is wrong with the field.
@@ -69,7 +69,7 @@ func required(a *Alert) error {
 		return &FieldError{"success", fmt.Errorf("must be %t on an alert of kind %s", good, a.Kind)}
 	case a.Host == "":
 		return &FieldError{"host", errEmpty}
-	case a.Time.IsZero():
+	case a.Time.Truncate(time.Second).IsZero(): // as it is sent
 		return &FieldError{"ts", errors.New("must be set: it decides whether the alert is fresh")}
 	case a.Kind == KindEvent && a.Event == "":
 		return &FieldError{"event", errEmpty}

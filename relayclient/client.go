@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/sealpush/sealpush/internal/answer"
 )
 
 // MaxInFlight is how many POSTs a relay must be ready to see at once for one
@@ -25,9 +27,9 @@ var ErrClosed = errors.New("relayclient: client is closed")
 // A Client posts sealed alerts to one relay. It keeps its connections between
 // alerts, so make one and keep it. It is safe for concurrent use.
 type Client struct {
-	relay       relay
+	relay       *relay // behind a pointer, which fmt does not follow; it holds secrets
 	http        *http.Client
-	transport   *http.Transport // ours, nil with WithHTTPClient
+	pool        *pool // behind http, nil with WithHTTPClient
 	timeout     time.Duration
 	tooLate     error // why a POST was abandoned after timeout
 	maxInFlight int
@@ -96,17 +98,20 @@ func New(relayURL string, opts ...Option) (*Client, error) {
 	}
 	c := &Client{relay: relay, timeout: DefaultTimeout, maxInFlight: MaxInFlight}
 	for _, opt := range opts {
+		if opt == nil {
+			return nil, errors.New("relayclient: an Option is nil: leave it out")
+		}
 		if err := opt(c); err != nil {
 			return nil, err
 		}
 	}
 	c.tooLate = fmt.Errorf("no answer within %v: %w", c.timeout, context.DeadlineExceeded)
 	if c.http == nil {
-		c.transport = newTransport()
-		c.http = &http.Client{Transport: c.transport}
+		c.pool = newPool(c.timeout)
+		c.http = &http.Client{Transport: c.pool}
 	}
 	// A redirect would carry the envelope to a host that nobody chose.
-	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	c.http.Transport = answer.Transport{Base: c.http.Transport}
 	return c, nil
 }
 
@@ -118,13 +123,7 @@ func (c *Client) Close() {
 		return
 	}
 	c.closed.Store(true)
-	c.closeIdle()
-}
-
-func (c *Client) closeIdle() {
-	if c.transport != nil {
-		c.transport.CloseIdleConnections()
-	}
+	c.pool.close()
 }
 
 // String names the relay's host and nothing that could be secret.
@@ -135,15 +134,8 @@ func (c *Client) String() string {
 	return "relayclient.Client(" + c.relay.display + ")"
 }
 
-// Format writes what String returns, whatever the verb.
-func (c *Client) Format(f fmt.State, _ rune) { io.WriteString(f, c.String()) }
+// Format prints what [Client.String] returns, whatever the verb.
+func (c *Client) Format(s fmt.State, _ rune) { io.WriteString(s, c.String()) }
 
 // LogValue logs what [Client.String] returns.
 func (c *Client) LogValue() slog.Value { return slog.StringValue(c.String()) }
-
-func (c *Client) log() *slog.Logger {
-	if c.logger != nil {
-		return c.logger
-	}
-	return slog.Default()
-}

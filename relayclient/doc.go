@@ -27,7 +27,8 @@
 // [Outcome] a device, in the devices' order, whatever happens: a phone with an
 // unusable key costs its own alert only, an alert that cannot be sent at all
 // gives every device the same error, and nothing panics or returns early. Each
-// failure is logged once, by the device's id.
+// failure is logged once, by the device's id; one that all devices share is one
+// line.
 //
 // A POST is never repeated (relay protocol, "Responses"): past acceptance,
 // delivery is the relay's business, and a second POST could page somebody twice.

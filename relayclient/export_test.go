@@ -1,6 +1,19 @@
 package relayclient
 
-import "net/http"
+import (
+	"context"
+	"crypto/tls"
+	"net"
+)
 
-// Transport is the transport that users get, for tests to add a certificate to.
-func (c *Client) Transport() *http.Transport { return c.transport }
+// Dial is how a transport makes connections.
+type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// SetDial gives a client that makes its own connections another way to the relay.
+// It trusts what config does, if that is not nil.
+func SetDial(c *Client, dial Dial, config *tls.Config) {
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	c.pool.dial, c.pool.tls = dial, config
+	c.pool.transport.TLSClientConfig = config.Clone()
+}

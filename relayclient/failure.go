@@ -3,6 +3,8 @@ package relayclient
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net/url"
 
@@ -19,13 +21,11 @@ type TransportError struct {
 	// Err is the cause, for errors.Is and errors.As: context.DeadlineExceeded
 	// for a timeout, *net.DNSError, *net.OpError, *tls.CertificateVerificationError.
 	Err error
-
-	text string // of Err, without secrets
 }
 
 // Error says what happened, and names the relay by scheme and host only.
 func (e *TransportError) Error() string {
-	return "relayclient: POST to " + e.Relay + ": " + e.text
+	return fmt.Sprintf("relayclient: POST to %s: %v", e.Relay, e.Err)
 }
 
 // Unwrap returns the cause.
@@ -41,8 +41,23 @@ func (c *Client) transportError(ctx context.Context, err error, device pairing.D
 	if errors.Is(err, ctx.Err()) {
 		err = context.Cause(ctx)
 	}
-	return &TransportError{Relay: c.relay.display, Err: err, text: c.scrub(err.Error(), device)}
+	return &TransportError{Relay: c.relay.display, Err: &cause{c.scrub(err.Error(), device), err}}
 }
+
+// A cause is an error that others wrote: net/http quotes what a relay sends, and
+// a caller's transport may say anything. It is found by errors.Is and errors.As,
+// but whoever walks the chain and prints it prints text, which has no secrets.
+type cause struct {
+	text string
+	err  error
+}
+
+func (c *cause) Error() string        { return c.text }
+func (c *cause) Is(target error) bool { return errors.Is(c.err, target) }
+func (c *cause) As(target any) bool   { return errors.As(c.err, target) }
+
+// Format prints the text for every verb: one that fits no error prints fields.
+func (c *cause) Format(s fmt.State, _ rune) { io.WriteString(s, c.text) }
 
 // scrub makes one printable line of text that others wrote.
 func (c *Client) scrub(text string, device pairing.Device) string {
@@ -57,8 +72,18 @@ func (c *Client) logFailure(ctx context.Context, outcome Outcome) {
 	if outcome.Err == nil {
 		return
 	}
-	c.log().LogAttrs(ctx, slog.LevelWarn, "alert not delivered",
+	c.log(ctx, slog.LevelWarn, "alert not delivered",
 		slog.String("device", outcome.DeviceID),
 		slog.Int("status", outcome.Status),
 		slog.Any("error", outcome.Err))
+}
+
+// log outlives a handler that panics.
+func (c *Client) log(ctx context.Context, level slog.Level, message string, attrs ...slog.Attr) {
+	defer func() { recover() }()
+	logger := c.logger
+	if logger == nil {
+		logger = slog.Default()
+	}
+	logger.LogAttrs(ctx, level, message, attrs...)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 
 	"github.com/sealpush/sealpush/payload"
@@ -19,8 +20,8 @@ type Notifier struct {
 }
 
 // Format writes the host and the relay, without credentials, whatever the verb.
-func (n *Notifier) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "relayclient.Notifier{host: %q, %v}", n.host, n.client)
+func (n *Notifier) Format(s fmt.State, _ rune) {
+	fmt.Fprintf(s, "relayclient.Notifier{host: %q, %v}", n.host, n.client)
 }
 
 // NewNotifier returns a notifier for alerts from host, which is what the phone
@@ -66,11 +67,13 @@ func (n *Notifier) Notify(ctx context.Context, alert payload.Alert, opts ...Noti
 	}
 	recipients := n.registry.Recipients(ctx)
 	if len(recipients.Devices) == 0 && recipients.Err == nil {
-		n.client.log().WarnContext(ctx, "alert not sent: no phone is paired", "alert", alert.Kind)
+		n.client.log(ctx, slog.LevelWarn, "alert not sent: no phone is paired", slog.String("alert", string(alert.Kind)))
 	}
 	push := Push{Alert: alert, Salt: recipients.Salt}
 	for _, opt := range opts {
-		opt(&push)
+		if opt != nil {
+			opt(&push)
+		}
 	}
 	return n.client.Send(ctx, push, recipients.Devices)
 }

@@ -4,16 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
 // Errors that an [Outcome]'s Err answers to with [errors.Is].
 var (
 	// ErrRateLimited is a relay's 429. StatusError.RetryAfter has its advice.
-	ErrRateLimited = errors.New("rate limited by the relay")
+	ErrRateLimited = errors.New("relayclient: rate limited by the relay")
 	// ErrDeviceGone is a relay's 410: the push service no longer knows the
 	// device token. The phone has to be paired again, or its pairing revoked.
-	ErrDeviceGone = errors.New("device token is no longer valid")
+	ErrDeviceGone = errors.New("relayclient: device token is no longer valid")
 	// ErrNotAttempted is a device whose POST was never sent, because the context
 	// ended before its turn came.
 	ErrNotAttempted = errors.New("relayclient: not attempted")
@@ -49,7 +50,7 @@ type StatusError struct {
 
 // Error names the status and quotes the body.
 func (e *StatusError) Error() string {
-	text := fmt.Sprintf("relayclient: relay answered %d %s", e.StatusCode, http.StatusText(e.StatusCode))
+	text := strings.TrimSpace(fmt.Sprintf("relayclient: relay answered %d %s", e.StatusCode, http.StatusText(e.StatusCode)))
 	if e.StatusCode/100 == 3 {
 		text += " (redirects are not followed: configure the URL it leads to)"
 	}

@@ -14,23 +14,18 @@ import (
 )
 
 // A Push is one alert on its way to any number of devices. It is a plain value.
+// It prints, logs and encodes to JSON without its salt and what its alert says.
 type Push struct {
 	// Alert is fitted to seal.MaxPlaintext bytes; the caller's stays as it is.
 	Alert payload.Alert
 	// Salt is the installation's secret, from payload.NewSalt, with which the
 	// collapse id is derived. Every node must use the same one.
-	Salt string `json:"-"`
+	Salt string
 	// CollapseID, 32 lower-case hex digits, takes the place of the derived id.
 	// Test alerts without one get a fresh random id.
 	CollapseID string
 	// Priority is TimeSensitive unless set.
 	Priority Priority
-}
-
-// Format writes the alert's kind and name, whatever the verb, so that no verb
-// prints the salt.
-func (p Push) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "relayclient.Push{%s %q, %s}", p.Alert.Kind, p.Alert.Name, p.Priority)
 }
 
 // Priority is how loudly the phone is paged.
@@ -58,6 +53,10 @@ func (p Priority) String() string {
 // envelopeRoom is enough for the members of an envelope besides the push token
 // and the ciphertext, in bytes.
 const envelopeRoom = 160
+
+// maxPushToken bounds a push token, in bytes. Package pairing takes none of more
+// than 512 characters, and no relay an envelope of twice this size.
+const maxPushToken = 4096
 
 // message is what the envelopes of one push have in common.
 type message struct {
@@ -108,8 +107,8 @@ func collapseID(push Push, fitted payload.Alert) (string, error) {
 // (relay protocol, "Inbound request"). Only the push token can hold what JSON
 // must escape; encoding/json would search the ciphertext for it and copy it.
 func (m message) envelopeFor(device pairing.Device) ([]byte, error) {
-	if device.PushToken == "" || !utf8.ValidString(device.PushToken) {
-		return nil, fmt.Errorf("%w: its push token is empty or not text; pair the phone again", ErrUnusableDevice)
+	if device.PushToken == "" || len(device.PushToken) > maxPushToken || !utf8.ValidString(device.PushToken) {
+		return nil, fmt.Errorf("%w: its push token is empty, too long or not text; pair the phone again", ErrUnusableDevice)
 	}
 	token, err := json.Marshal(device.PushToken)
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -20,12 +22,17 @@ type relay struct {
 // that may be a password.
 var errRelayURL = errors.New("relayclient: the relay URL is not usable: it must look like https://relay.example/path, with http or https and a host (and with special characters in credentials percent-encoded)")
 
-func parseRelay(text string) (relay, error) {
-	u, err := url.Parse(strings.TrimSpace(text))
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
-		return relay{}, errRelayURL
+// maxURL bounds the URL, in bytes, as servers do (RFC 9110, section 4.1), and so
+// the secrets in it.
+const maxURL = 8000
+
+func parseRelay(text string) (*relay, error) {
+	text = strings.TrimSpace(text)
+	u, err := url.Parse(text)
+	if err != nil || len(text) > maxURL || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || !isPort(u.Port()) {
+		return nil, errRelayURL
 	}
-	r := relay{display: u.Scheme + "://" + u.Host}
+	r := &relay{display: u.Scheme + "://" + u.Host}
 	if u.User != nil {
 		password, _ := u.User.Password()
 		credentials := base64.StdEncoding.EncodeToString([]byte(u.User.Username() + ":" + password))
@@ -33,24 +40,41 @@ func parseRelay(text string) (relay, error) {
 		r.secrets = append(r.secrets, u.User.Username(), password, u.User.String(), credentials)
 	}
 	// A path or a query can be a capability, as in a webhook's URL.
-	for _, part := range append(strings.Split(u.EscapedPath(), "/"), u.RawQuery) {
-		if len(part) >= 8 {
-			r.secrets = append(r.secrets, part)
-		}
-	}
-	for _, values := range u.Query() {
+	parts := append(strings.Split(u.EscapedPath(), "/"), strings.Split(u.Path, "/")...)
+	parts = append(parts, u.RawQuery)
+	for name, values := range u.Query() {
+		parts = append(parts, name)
 		for _, value := range values {
-			if len(value) >= 4 { // a "1" is no secret, and would be taken out of every number
+			if len(value) >= leastValue {
 				r.secrets = append(r.secrets, value)
 			}
 		}
 	}
+	for _, part := range parts {
+		if len(part) >= leastPart {
+			r.secrets = append(r.secrets, part)
+		}
+	}
+	slices.Sort(r.secrets)
+	r.secrets = slices.Compact(r.secrets)
 	u.User, u.Fragment, u.RawFragment = nil, "", ""
 	r.url = u.String()
 	return r, nil
 }
 
-func (r relay) setHeaders(h http.Header) {
+// Shorter parts of a URL, such as "v1" and "push", are no capabilities, and an
+// error may have to say them.
+const (
+	leastPart  = 8 // bytes of a step of the path, or of the query's name
+	leastValue = 4 // bytes of a value in the query
+)
+
+func isPort(port string) bool {
+	_, err := strconv.ParseUint(port, 10, 16)
+	return port == "" || err == nil
+}
+
+func (r *relay) setHeaders(h http.Header) {
 	h.Set("Content-Type", "application/json")
 	h.Set("User-Agent", "sealpush")
 	if r.authorization != "" {

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,28 +27,31 @@ import (
 func (c *Client) Send(ctx context.Context, push Push, devices []pairing.Device) []Outcome {
 	outcomes := make([]Outcome, len(devices))
 	for i, device := range devices {
-		outcomes[i].DeviceID = device.ID
+		outcomes[i] = Outcome{DeviceID: device.ID, Err: errUnfinished}
 	}
 	if c == nil || c.http == nil {
 		return failAll(outcomes, errors.New("relayclient: this Client was not made by New"))
-	}
-	if c.closed.Load() {
-		return failAll(outcomes, ErrClosed)
 	}
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	message, err := newMessage(push)
+	if c.closed.Load() {
+		err = ErrClosed
+	}
 	if err != nil {
-		c.log().ErrorContext(ctx, "alert not sent to any device", "devices", len(devices), "error", err)
+		c.log(ctx, slog.LevelError, "alert not sent to any device", slog.Int("devices", len(devices)), slog.Any("error", err))
 		return failAll(outcomes, err)
 	}
+	c.pool.enter()
+	defer c.pool.leave()
 	c.fanOut(ctx, message, devices, outcomes)
-	if c.closed.Load() {
-		c.closeIdle() // what Close could not reach, because it was in use
-	}
 	return outcomes
 }
+
+// errUnfinished stands until a worker says otherwise, so that a transport that
+// ends its goroutine (runtime.Goexit, as testing.T.Fatal does) looks like no success.
+var errUnfinished = errors.New("relayclient: unknown: the transport ended the goroutine that was posting")
 
 func failAll(outcomes []Outcome, err error) []Outcome {
 	for i := range outcomes {
@@ -102,16 +107,13 @@ func (c *Client) deliver(ctx context.Context, message message, device pairing.De
 func (c *Client) post(ctx context.Context, body []byte, device pairing.Device) (int, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, c.tooLate)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.relay.url, bytes.NewReader(body))
+	resp, err := c.do(ctx, body)
 	if err != nil {
-		return 0, errRelayURL
-	}
-	c.relay.setHeaders(req.Header)
-	resp, err := c.http.Do(req)
-	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			c.pool.distrust()
+		}
 		return 0, c.transportError(ctx, err, device)
 	}
-	resp.Body = answer.Body(resp)
 	defer answer.Drain(resp.Body)
 	if resp.StatusCode/100 == 2 {
 		return resp.StatusCode, nil
@@ -121,4 +123,33 @@ func (c *Client) post(ctx context.Context, body []byte, device pairing.Device) (
 		Body:       answer.Text(resp.Body, c.secretsOf(device)...),
 		RetryAfter: answer.RetryAfter(resp.Header, time.Now()),
 	}
+}
+
+// do sends the request, and again on another connection if none of it was sent.
+func (c *Client) do(ctx context.Context, body []byte) (*http.Response, error) {
+	for tries := 1; ; tries++ {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.relay.url, bytes.NewReader(body))
+		if err != nil {
+			return nil, errRelayURL
+		}
+		c.relay.setHeaders(req.Header)
+		resp, err := c.http.Do(req)
+		if err == nil || !unsent(err) || tries == maxTries {
+			return resp, err
+		}
+		c.pool.closeIdle() // the relay is hanging up on all of them
+	}
+}
+
+// maxTries bounds what a relay that hangs up on every new connection can cause.
+const maxTries = 3
+
+// unsent reports whether the relay had closed the connection before the request
+// began. In all such cases but one net/http itself takes another connection; this
+// one it leaves to the caller unless the method is idempotent, although its
+// readLoop closes the connection before a byte can be written. The error is not
+// exported.
+func unsent(err error) bool {
+	wrapper, ok := errors.AsType[*url.Error](err)
+	return ok && wrapper.Err.Error() == "http: server closed idle connection"
 }

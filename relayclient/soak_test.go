@@ -88,11 +88,11 @@ func TestSoak(t *testing.T) {
 	for range 20 {
 		send() // until connections and heap have their size
 	}
-	heapBefore := heap()
+	heapBefore := liveHeap()
 	for end := time.Now().Add(*soakTime); time.Now().Before(end); {
 		send()
 	}
-	heapAfter := heap()
+	heapAfter := liveHeap()
 	client.Close()
 	server.Close()
 
@@ -110,14 +110,6 @@ func TestSoak(t *testing.T) {
 		}
 		<-time.After(10 * time.Millisecond)
 	}
-}
-
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC() // what finalizers let go of
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return stats.HeapAlloc
 }
 
 // openFiles counts this process's files, where the system tells.

@@ -1,18 +1,19 @@
 package relayclient
 
 import (
-	"net"
 	"net/http"
 	"time"
 )
 
-// newTransport returns the transport behind every Client that was not given
-// one. It is not a copy of http.DefaultTransport, which a program may have
-// replaced, and which keeps too few connections for a fan-out.
-func newTransport() *http.Transport {
+// newTransport returns a transport for a pool, which sets how it dials. It is not
+// a copy of http.DefaultTransport, which a program may have replaced, and which
+// keeps too few connections for a fan-out.
+func newTransport(timeout time.Duration) *http.Transport {
+	// An HTTP/2 connection whose other end vanished must not swallow the next
+	// alert too: it is found out before its first POST has timed out.
+	ping := min(3*time.Second, timeout/3)
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
 		TLSHandshakeTimeout:    5 * time.Second,
 		ForceAttemptHTTP2:      true,
 		MaxIdleConns:           MaxInFlight,
@@ -21,9 +22,10 @@ func newTransport() *http.Transport {
 		MaxResponseHeaderBytes: 64 << 10,
 		DisableCompression:     true, // answers are short, and a bomb is not
 		HTTP2: &http.HTTP2Config{
-			// A connection whose other end vanished must not swallow the next alert.
-			SendPingTimeout: 3 * time.Second,
-			PingTimeout:     3 * time.Second,
+			SendPingTimeout: ping,
+			PingTimeout:     ping,
+			// What is not read is buffered, for each of the POSTs in flight.
+			MaxReceiveBufferPerStream: 16 << 10,
 		},
 	}
 }

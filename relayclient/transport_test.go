@@ -17,7 +17,8 @@ func TestHTTP2WithoutAClientOfOnesOwn(t *testing.T) {
 	relay := relaytest.NewRelay(relaytest.WithTLS())
 	defer relay.Close()
 	client, _ := newClientAt(t, relay.URL)
-	client.Transport().TLSClientConfig = relay.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	dial := (&net.Dialer{}).DialContext
+	relayclient.SetDial(client, dial, relay.Client().Transport.(*http.Transport).TLSClientConfig)
 	devices := sharedKeyDevices(100)
 	all := make(chan struct{})
 	relay.Script(100, relaytest.Answer{Hold: all})
@@ -41,8 +42,8 @@ func TestCloseDuringSendKeepsNoConnection(t *testing.T) {
 		relay := relaytest.NewRelay(relaytest.InMemory())
 		defer relay.Close()
 		client, _ := newClientAt(t, relay.URL, relayclient.WithMaxInFlight(2))
-		client.Transport().Proxy = nil
-		open := countConnections(client.Transport(), relay)
+		dial, open := countingDial(relay)
+		relayclient.SetDial(client, dial, nil)
 		devices := sharedKeyDevices(6) // four of which are posted to after Close
 		release := make(chan struct{})
 		relay.Script(2, relaytest.Answer{Hold: release})
@@ -65,7 +66,8 @@ func TestCloseLeavesTheCallersConnections(t *testing.T) {
 		relay := relaytest.NewRelay(relaytest.InMemory())
 		defer relay.Close()
 		own := relay.Client()
-		open := countConnections(own.Transport.(*http.Transport), relay)
+		dial, open := countingDial(relay)
+		own.Transport.(*http.Transport).DialContext = dial
 		client, _ := newClientAt(t, relay.URL, relayclient.WithHTTPClient(own))
 		_, devices := phones(1)
 		wantAllDelivered(t, client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices), devices)
@@ -78,31 +80,16 @@ func TestCloseLeavesTheCallersConnections(t *testing.T) {
 	})
 }
 
-// countConnections makes a transport dial the relay, and counts what is open.
-func countConnections(transport *http.Transport, relay *relaytest.Relay) *atomic.Int64 {
-	var open atomic.Int64
+// countingDial reaches the relay, and counts what is open.
+func countingDial(relay *relaytest.Relay) (relayclient.Dial, *atomic.Int32) {
+	var open atomic.Int32
 	dial := relay.Client().Transport.(*http.Transport).DialContext
-	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
 		open.Add(1)
-		return &countedConn{Conn: conn, open: &open}, nil
-	}
-	return &open
-}
-
-// countedConn counts itself out when it is closed.
-type countedConn struct {
-	net.Conn
-	open   *atomic.Int64
-	closed atomic.Bool
-}
-
-func (c *countedConn) Close() error {
-	if c.closed.CompareAndSwap(false, true) {
-		c.open.Add(-1)
-	}
-	return c.Conn.Close()
+		return countedConn(conn, &open), nil
+	}, &open
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -22,39 +21,49 @@ type result struct {
 // runCommand runs a command on this program's own streams, passes signals on to
 // it and keeps the end of what it prints.
 func runCommand(args []string) result {
-	var stdout, stderr tail
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin = os.Stdin
-	cmd.Stdout = io.MultiWriter(os.Stdout, &stdout)
-	cmd.Stderr = io.MultiWriter(os.Stderr, &stderr)
+	stdout, err := newOutlet(os.Stdout)
+	if err != nil {
+		return notStarted(err)
+	}
+	stderr, err := newOutlet(os.Stderr)
+	if err != nil {
+		stdout.abandon()
+		return notStarted(err)
+	}
+	cmd.Stdout, cmd.Stderr = stdout.in, stderr.in
 
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, passedOn...)
 	defer signal.Stop(signals)
-	// A reader of our output that goes away must not end us, but the command,
-	// which then has a closed pipe of its own.
-	brokenPipe := make(chan os.Signal, 1)
-	signal.Notify(brokenPipe, syscall.SIGPIPE)
-	defer signal.Stop(brokenPipe)
 	if err := cmd.Start(); err != nil {
-		fmt.Fprintln(os.Stderr, "watch:", err)
+		stdout.abandon()
+		stderr.abandon()
 		return notStarted(err)
 	}
-	exited := make(chan error, 1)
-	go func() { exited <- cmd.Wait() }()
+	stdout.open()
+	stderr.open()
+	exited := make(chan struct{})
+	go func() {
+		cmd.Wait() // its error is in the ProcessState
+		close(exited)
+	}()
 	onTerminal := isTerminal(os.Stdin)
 	for {
 		select {
 		case sig := <-signals:
 			// A terminal has sent what its keys mean to the command already.
-			if fromKeys := sig == os.Interrupt || sig == syscall.SIGQUIT; !fromKeys || !onTerminal {
+			if !onTerminal || sig != os.Interrupt && sig != syscall.SIGQUIT {
 				cmd.Process.Signal(sig)
 			}
-		case err := <-exited:
-			r := ended(cmd.ProcessState, err)
+		case <-exited:
+			stdout.finish()
+			stderr.finish()
+			r := ended(cmd.ProcessState)
 			// The protocol's log_tail is standard error where there is any.
-			if r.lines = stderr.lines(); len(r.lines) == 0 {
-				r.lines = stdout.lines()
+			if r.lines = stderr.kept.lines(); len(r.lines) == 0 {
+				r.lines = stdout.kept.lines()
 			}
 			return r
 		}
@@ -64,13 +73,14 @@ func runCommand(args []string) result {
 // notStarted follows the shell: 127 for a command that is not there, 126 for
 // one that cannot be executed.
 func notStarted(err error) result {
+	fmt.Fprintln(os.Stderr, "watch:", err)
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		return result{exitCode: 127, failReason: "not started: command not found"}
 	}
 	return result{exitCode: 126, failReason: "not started: " + err.Error()}
 }
 
-func ended(state *os.ProcessState, err error) result {
+func ended(state *os.ProcessState) result {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		sig := status.Signal()
 		code := -int(sig)
@@ -80,10 +90,6 @@ func ended(state *os.ProcessState, err error) result {
 	r := result{exitCode: code, alertCode: &code}
 	if code != 0 {
 		r.failReason = fmt.Sprintf("exit code %d", code)
-	}
-	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
-		// The command ended well, but copying its output did not: a full disk, say.
-		fmt.Fprintln(os.Stderr, "watch:", err)
 	}
 	return r
 }

@@ -6,7 +6,8 @@
 // stand in front of any line of a crontab. Build it for that (go build
 // ./examples/watch): "go run" itself exits with 1 whatever the program's code
 // was, and passes no signal on. Whatever is wrong with the relay or the
-// registry, the command has run.
+// registry, the command has run. What the command leaves running in the
+// background is not waited for; send its output to a file.
 package main
 
 import (
@@ -14,7 +15,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/sealpush/sealpush/payload"
@@ -43,6 +46,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, "watch:", err)
 		os.Exit(2)
 	}
+	// A reader of our output that goes away, as head does, must not end us before
+	// the page; with a handler, which the command does not inherit, writing fails.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	start := time.Now()
 	r := runCommand(opts.command)
 	if r.failReason != "" || opts.onSuccess {
@@ -73,6 +79,9 @@ func parseFlags(args []string) (options, error) {
 	}
 	if opts.name == "" {
 		opts.name = strings.Join(opts.command, " ")
+	}
+	if opts.name == "" { // -- "$CMD" of a variable that is not set
+		opts.name = "(empty command)"
 	}
 	return opts, nil
 }

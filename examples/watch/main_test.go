@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/sealpush/sealpush/payload"
@@ -50,6 +51,29 @@ func job(what string) int {
 		return 1
 	case "echo":
 		io.Copy(os.Stdout, os.Stdin)
+	case "binary":
+		os.Stderr.Write([]byte("\x00\x1b[31m\xff\xfe\r50%\r100%\n\x80\x80\x80\n"))
+		return 1
+	case "chatter":
+		for {
+			if _, err := fmt.Println("more"); err != nil {
+				return 1
+			}
+		}
+	case "much":
+		for range 100 {
+			fmt.Println(strings.Repeat("y", 1023))
+		}
+		fmt.Println("the reason")
+		return 4
+	case "background":
+		left := exec.Command(os.Args[0], "job", "wait")
+		left.Stdout, left.Stderr = os.Stdout, os.Stderr
+		if err := left.Start(); err != nil {
+			return 1
+		}
+		fmt.Println("the reason", left.Process.Pid)
+		return 5
 	case "wait":
 		fmt.Println("waiting")
 		<-time.After(time.Minute) // a signal ends it long before
@@ -59,10 +83,6 @@ func job(what string) int {
 		fmt.Println("waiting")
 		fmt.Println("got", <-signals)
 		return 9
-	case "chatter":
-		for {
-			fmt.Println("on and on")
-		}
 	}
 	return 0
 }
@@ -220,6 +240,58 @@ func TestCommandNotFound(t *testing.T) {
 	}
 	if alert := f.onlyAlert(t); alert.ExitCode != nil || !strings.Contains(alert.FailReason, "not found") {
 		t.Errorf("the phone reads %+v", alert)
+	}
+}
+
+func TestBinaryOutput(t *testing.T) {
+	f := newFixture(t)
+	cmd := f.watch(t, "--", os.Args[0], "job", "binary")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if code := exitCode(t, cmd); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	if stderr.String() != "\x00\x1b[31m\xff\xfe\r50%\r100%\n\x80\x80\x80\n" {
+		t.Errorf("output %q", stderr.String())
+	}
+	if alert := f.onlyAlert(t); len(alert.LogTail) != 4 || alert.LogTail[2] != "100%" {
+		t.Errorf("log tail %q", alert.LogTail)
+	}
+}
+
+func TestNames(t *testing.T) {
+	for name, args := range map[string][]string{
+		strings.Repeat("é", 63) + "…": {"-name", strings.Repeat("é", 50_000), "--", os.Args[0], "job", "fail"},
+		"(empty command)":             {"--", ""},
+	} {
+		f := newFixture(t)
+		if code := exitCode(t, f.watch(t, args...)); code == 0 {
+			t.Error("exit code 0")
+		}
+		if alert := f.onlyAlert(t); alert.Name != name {
+			t.Errorf("the phone reads %q, want %q", alert.Name, name)
+		}
+	}
+}
+
+// A reader that takes its time after the command has ended loses nothing.
+func TestSlowReader(t *testing.T) {
+	f := newFixture(t)
+	cmd := f.watch(t, "--", os.Args[0], "job", "much")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	read, err := io.ReadAll(iotest.OneByteReader(bufio.NewReaderSize(out, 16)))
+	if err != nil || len(read) != 100*1024+len("the reason\n") {
+		t.Errorf("%d bytes, %v", len(read), err)
+	}
+	cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 4 {
+		t.Errorf("exit code %d", code)
 	}
 }
 

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// passedOn are the signals that this system can tell a process of.
+// passedOn are the signals that people send to a job, and so to us for it.
 var passedOn = []os.Signal{os.Interrupt, syscall.SIGTERM}

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// passedOn are the signals that one process sends another to ask something of it.
+// passedOn are the signals that people send to a job, and so to us for it.
 var passedOn = []os.Signal{
-	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+	os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 }

@@ -19,17 +19,15 @@ const MaxText = 512
 // never, and a duration must not overflow.
 const maxRetryAfter = 24 * time.Hour
 
+// window is how much of a text is looked at, in bytes: enough behind the cut to
+// recognise what begins before it. It also bounds the work that an answer costs.
+const window = MaxText + tokenSize
+
 // Text reads the start of body and returns at most MaxText bytes of it as one
 // printable line. Every piece of a secret in it is replaced: servers quote
 // requests in their errors. What a failing body gave before it failed counts.
 func Text(body io.Reader, secrets ...string) string {
-	longest := 0
-	for _, secret := range secrets {
-		longest = max(longest, len(secret))
-	}
-	// Read past the cut, so that it does not leave a piece of a secret too short
-	// to be recognised.
-	raw, _ := io.ReadAll(io.LimitReader(body, int64(MaxText+longest)))
+	raw, _ := io.ReadAll(io.LimitReader(body, window))
 	return Line(string(raw), secrets...)
 }
 
@@ -39,11 +37,14 @@ func Line(text string, secrets ...string) string {
 	for i, secret := range secrets {
 		shown[i] = printable(secret)
 	}
-	text = Redact(printable(text), shown...)
-	if len(text) > MaxText {
-		text = strings.ToValidUTF8(text[:MaxText], "")
+	unseen := 0 // at the end, which may hold the start of a secret
+	if len(text) >= window {
+		text, unseen = text[:window], tokenSize-1
 	}
-	return strings.TrimSpace(text)
+	text = printable(text)
+	text = redact(text, max(0, len(text)-unseen), shown)
+	text = text[:min(len(text), MaxText)]
+	return strings.TrimSpace(strings.ToValidUTF8(text, "")) // a cut, or a piece of a secret, may end inside a character
 }
 
 // printable puts a space for each character that does not print on one line:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -36,6 +37,7 @@ func TestText(t *testing.T) {
 		{"a JWT", "bad " + strings.Repeat("eyJh", 10) + ".sub", "bad [redacted].sub", nil},
 		{"a UUID", "no 123e4567-e89b-12d3-a456-426614174000", "no 123e4567-e89b-12d3-a456-426614174000", nil},
 		{"seven characters in common", "no 8f3a1bc", "no 8f3a1bc", []string{token}},
+		{"secret of one letter", "no e-mail", "no e-mail", []string{"e"}},
 		{"secret across the cut", strings.Repeat(".", 505) + token, strings.Repeat(".", 505) + "[redact", []string{token}},
 	}
 	for _, tt := range tests {
@@ -52,6 +54,31 @@ func TestTextKeepsWhatCameBeforeAFailure(t *testing.T) {
 	body := io.MultiReader(strings.NewReader("half an answer"), iotest.ErrReader(errors.New("reset")))
 	if got := answer.Text(body); got != "half an answer" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// What is quoted last may be cut off before it can be recognised.
+func TestNoStartOfASecretAtTheEnd(t *testing.T) {
+	token, others := "8f3a1bc2d4e5f60718293a4b5c6d7e8f", strings.Repeat("7e3b", 8)
+	for n := range 600 {
+		body := strings.Repeat(token+"-", 8) + strings.Repeat("z", n) + others + token
+		got := answer.Text(strings.NewReader(body), token)
+		if i := strings.IndexAny(strings.ReplaceAll(got, "[redacted]", ""), "0123456789"); i >= 0 {
+			t.Fatalf("after %d: %q", n, got)
+		}
+	}
+}
+
+// A relay's longest header line, quoted in an error, must not cost much to search.
+func TestLineLooksAtABoundedAmount(t *testing.T) {
+	secret := strings.Repeat("abcdefg ", 500)
+	text := strings.Repeat(secret[:len(secret)-1]+"#", 250) // a megabyte, and hard to search
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got := answer.Line(text, secret)
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 256<<10 || len(got) > answer.MaxText {
+		t.Errorf("%d bytes of memory for %d", used, len(got))
 	}
 }
 

@@ -17,19 +17,23 @@ const tokenSize = 16
 // have 100 and more, the parts of a JWT nearly as many, a UUID has 36.
 const opaqueSize = 40
 
-// Redact replaces in text each piece of a secret of at least pieceSize bytes,
+// leastSecret is the shortest secret that is looked for, in bytes. Taking out
+// every "e" would leave nothing to read, and tell what the secret was.
+const leastSecret = 3
+
+// redact replaces in text each piece of a secret of at least pieceSize bytes,
 // whatever its case, each whole secret that is shorter, and each run of
-// characters that could be a device token or a JWT.
-func Redact(text string, secrets ...string) string {
+// characters that could be a device token or a JWT. It drops what begins at end or later.
+func redact(text string, end int, secrets []string) string {
 	lowered := make([]string, 0, len(secrets))
 	for _, s := range secrets {
-		if s != "" {
+		if len(s) >= leastSecret {
 			lowered = append(lowered, lower(s))
 		}
 	}
 	haystack := lower(text)
 	var out strings.Builder
-	for i := 0; i < len(text); {
+	for i := 0; i < end; {
 		if n := max(longestPiece(haystack[i:], lowered), tokenRun(haystack[i:])); n > 0 {
 			out.WriteString(placeholder)
 			i += n

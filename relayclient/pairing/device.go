@@ -17,7 +17,7 @@ import (
 // Device is one paired phone. It is a plain value, safe to copy and to read from many goroutines.
 //
 // However a Device is printed (every fmt verb, slog, encoding/json), its push token is cut to "…" and its last six
-// characters, so that a log line cannot be used to page the phone. A Store therefore writes the fields one by one:
+// characters ("…" alone when it has fewer than twelve), so that a log line cannot be used to page the phone. A Store therefore writes the fields one by one:
 // json.Marshal of a Device does not round-trip.
 type Device struct {
 	ID        string         // 16 lower-case hex digits, chosen when the phone was first paired

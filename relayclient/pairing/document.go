@@ -86,10 +86,13 @@ func parseRecord(raw json.RawMessage) record {
 		value *string
 	}{
 		{"id", &d.ID}, {"name", &d.Name}, {"platform", &d.Platform}, {"pushToken", &d.PushToken},
-		{"publicKey", &key}, {"createdAt", &created}, {"createdBy", &d.CreatedBy},
+		{"publicKey", &key},
 	} {
 		errs = append(errs, decodeMember(rec.fields, f.name, f.value))
 	}
+	// A phone does not go unpaged over when or by whom it was paired, and pairing it again would not mend these two.
+	_ = decodeMember(rec.fields, "createdAt", &created)
+	_ = decodeMember(rec.fields, "createdBy", &d.CreatedBy)
 	var err error
 	if d.PublicKey, err = seal.ParsePublicKey(key); err != nil {
 		errs = append(errs, fmt.Errorf("publicKey: %w", err))

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -127,6 +128,43 @@ func TestKilledBetweenTwoSteps(t *testing.T) {
 				t.Errorf("a day later there is still %v", left)
 			}
 		})
+	}
+}
+
+// A write goes through its steps in their order, by way of a file that is new, the owner's alone and beside the target.
+func TestWriteGoesStepByStep(t *testing.T) {
+	s, path := newTestFile(t)
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var steps []writeStep
+	seen := map[string]bool{}
+	s.before = func(at writeStep) error {
+		steps = append(steps, at)
+		if at != stepWrite {
+			return nil
+		}
+		found := temporaries(t, path)
+		if len(found) != 1 || seen[found[0]] {
+			t.Fatalf("temporary files %v, before %v: want one of a new name", found, seen)
+		}
+		seen[found[0]] = true
+		info, err := os.Lstat(found[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := info.Mode(); mode != 0o600 && runtime.GOOS != "windows" || info.Size() != 0 {
+			t.Errorf("mode %v, %d bytes, want an empty file of mode 0600", mode, info.Size())
+		}
+		return nil
+	}
+	for _, name := range []string{"phone", "tablet"} {
+		if _, _, err := s.Pair(t.Context(), testDevice(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := slices.Concat(writeSteps, writeSteps); !slices.Equal(steps, want) {
+		t.Errorf("got the steps %v, want %v", steps, want)
 	}
 }
 

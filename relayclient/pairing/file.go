@@ -20,12 +20,15 @@ const maxFile = 16 << 20
 // The file is read anew on every call. It is replaced as a whole, so that a reader sees the old registry or the new one
 // and a crash at any moment leaves one of them; a write has reached the disk when the call returns. Writers take turns
 // through a lock on a second file, the registry's name with ".lock" after it, which stays. A program that does not know
-// that lock is noticed when it changes the file while we prepare a new one: we start over from its change.
+// that lock is noticed when it changes the file while we prepare a new one: we start over from its change. It can still
+// undo ours, when it reads the file before our change and writes it after: pair and revoke from one such program, or from
+// programs that use this package.
 //
 // A missing file is an empty registry. A new file has mode 0600, as it holds push tokens and the salt; a file that is
 // there keeps its permissions, but not its owner. A symbolic link is followed, and the file it points to is replaced.
 // Members of the file and of its devices that this version does not know are kept, and so is a version number above 1.
-// A device in it that cannot be used (a low-order key, no push token) is skipped, and stays until it is revoked.
+// A device in it that cannot be used (a low-order key, no push token) is skipped, and stays until it is revoked or its
+// phone pairs again.
 type FileStore struct {
 	path   string
 	turn   chan struct{}         // holds one value while a goroutine writes

@@ -115,6 +115,16 @@ func TestFileOfTheDeployedDaemon(t *testing.T) {
 	})
 }
 
+// The deployed daemon writes strings with json.dumps, in ASCII; the escapes here are its.
+func TestFileEscapesAsTheDaemonDoes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "devices.json")
+	pair(t, openFile(t, path), newDevice("1", "a\x7f\x00\x1f\b\f\n\r\t\"\\/<&>'\u0080\u00e9\u2028\uffff\U0001f600"))
+	const want = `"a\u007f\u0000\u001f\b\f\n\r\t\"\\/<&>'\u0080\u00e9\u2028\uffff\ud83d\ude00"`
+	if got := readFile(t, path); !strings.Contains(got, `"name": `+want+",\n") {
+		t.Errorf("want %s in\n%s", want, got)
+	}
+}
+
 func TestFileKeepsWhatANewerVersionWrote(t *testing.T) {
 	const newer = `{"version": 7, "collapseSalt": "s", "groups": {"z": [1.50, "é😀<&>\ud800"], "a": null},
 		"devices": [
@@ -208,7 +218,57 @@ func TestFileThatDoesNotParse(t *testing.T) {
 				t.Fatal(err)
 			}
 			pair(t, s, newDevice("1", "phone"))
+			writeFile(t, path, c.contents)
+			if _, err := s.Load(t.Context()); err == nil {
+				t.Error("read again, though it is wrong again")
+			}
+			writeFile(t, path, string(vector(t, "devices.json")))
+			if snap := load(t, s); len(snap.Devices) != 3 {
+				t.Errorf("repaired, it holds %v", snap.Devices)
+			}
 		})
+	}
+}
+
+// What the log advises for a device that cannot be used: pair it again.
+func TestFilePairingAgainMendsADevice(t *testing.T) {
+	for _, c := range []struct{ name, members string }{
+		{"no token", `"id":"02177c7da112d2b0"`},
+		{"name of the wrong type", `"id":"02177c7da112d2b0","name":5,"pushToken":"t"`},
+		{"no id", `"pushToken":"t"`},
+		{"id of the wrong type", `"id":5,"pushToken":"t"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "devices.json")
+			writeFile(t, path, `{"devices":[{"publicKey":"`+key+`","kept":true,`+c.members+`}]}`)
+			s := openFile(t, path)
+			if snap := load(t, s); len(snap.Skipped) != 1 {
+				t.Fatalf("not skipped: %v", snap.Devices)
+			}
+			d := newDevice("04b4241f03d2f9ea", "phone")
+			d.PublicKey = mustKey(t, key)
+			stored, created, err := s.Pair(t.Context(), d)
+			if err != nil || created {
+				t.Fatalf("created %v, error %v", created, err)
+			}
+			if snap := load(t, s); len(snap.Devices) != 1 || len(snap.Skipped) != 0 || snap.Devices[0].ID != stored.ID ||
+				snap.Devices[0].PushToken != d.PushToken || snap.Devices[0].Name != d.Name {
+				t.Errorf("got %v, skipped %v", snap.Devices, snap.Skipped)
+			}
+			if got := readFile(t, path); !strings.Contains(got, `"kept": true`) {
+				t.Errorf("a member is lost:\n%s", got)
+			}
+		})
+	}
+}
+
+// When and by whom a phone was paired is nothing that a page needs.
+func TestFileWithAWrongDateIsPaged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "devices.json")
+	writeFile(t, path, `{"devices":[{"id":"02177c7da112d2b0","publicKey":"`+key+`","pushToken":"t","createdAt":1753279200,"createdBy":["p"]}]}`)
+	snap := load(t, openFile(t, path))
+	if len(snap.Devices) != 1 || len(snap.Skipped) != 0 || !snap.Devices[0].CreatedAt.IsZero() || snap.Devices[0].CreatedBy != "" {
+		t.Errorf("got %v, skipped %v", snap.Devices, snap.Skipped)
 	}
 }
 

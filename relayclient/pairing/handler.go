@@ -10,14 +10,16 @@ import (
 
 // Tester sends a test alert to one paired phone, for POST /push/devices/{id}/test. It returns the relay's HTTP status,
 // 0 when there was none, and what went wrong. The error's text reaches the caller over HTTP, save that of
-// [ErrUnavailable], so it must quote no secret. An id that is not paired is [ErrUnknownDevice].
+// [ErrUnavailable], so it must quote no secret. An id that is not paired is [ErrUnknownDevice]. Requests call it at the
+// same time, so it must be safe for concurrent use; relayclient's Notifier.TestStatus is one.
 type Tester func(ctx context.Context, deviceID string) (status int, err error)
 
 // HandlerOption changes how [Handler] serves.
 type HandlerOption func(*handler)
 
 // WithCaller tells the handler who makes a request: caller returns the label of the token that the request was let in
-// with, which becomes CreatedBy of the phones it pairs. Without it CreatedBy is "", null in JSON.
+// with, which becomes CreatedBy of the phones it pairs. Without it, or when it is nil, CreatedBy is "", null in JSON.
+// Requests call it at the same time.
 func WithCaller(caller func(*http.Request) string) HandlerOption {
 	return func(h *handler) {
 		if caller != nil {
@@ -38,8 +40,7 @@ func WithCaller(caller func(*http.Request) string) HandlerOption {
 // cut to their last six characters, public keys are whole and come with their fingerprints.
 //
 // It does not authenticate anybody and sends no CORS headers: who can reach it decides who is paged. Put a check in
-// front, as the example does, and give the server timeouts.
-// Handler panics when the registry is nil.
+// front, as the example does, and give the server timeouts. It panics when reg is nil.
 func Handler(reg *Registry, test Tester, opts ...HandlerOption) http.Handler {
 	if reg == nil {
 		panic("pairing: Handler needs a registry")

@@ -230,6 +230,25 @@ func TestHandlerTests(t *testing.T) {
 	})
 }
 
+func TestHandlerNeedsARegistryAndNoCaller(t *testing.T) {
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("no registry was accepted")
+			}
+		}()
+		pairing.Handler(nil, nil)
+	}()
+	reg, _ := newRegistry(&memoryStore{})
+	req := httptest.NewRequest("POST", "/push/devices", strings.NewReader(body("phone", "ios", key, token)))
+	req.Header.Set("Content-Type", "application/json")
+	rec := httptest.NewRecorder()
+	pairing.Handler(reg, nil, pairing.WithCaller(nil)).ServeHTTP(rec, req)
+	if rec.Code != 201 || !strings.Contains(rec.Body.String(), `"createdBy":null`) {
+		t.Errorf("got %d %s", rec.Code, rec.Body)
+	}
+}
+
 func TestHandlerKeepsTheStoresTroubleInTheLog(t *testing.T) {
 	a := newAPI(t, nil)
 	a.store.set(func() { a.store.err = errors.New("dial tcp 10.0.0.7:5432: connection refused") })

@@ -28,7 +28,7 @@ type Store interface {
 	Revoke(ctx context.Context, id string) error
 
 	// EnsureSalt returns the stored collapse salt. When there is none it stores the candidate first: of all callers
-	// that start together, one wins and all get the same salt. A store may have made a salt by itself, with its first
+	// that start together, one wins and all get the same salt. The candidate is not empty. A store may have made a salt by itself, with its first
 	// device. A salt that is stored never changes.
 	EnsureSalt(ctx context.Context, candidate string) (string, error)
 }

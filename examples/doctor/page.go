@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/sealpush/sealpush/relayclient"
+	"github.com/sealpush/sealpush/relayclient/bridge"
+	"github.com/sealpush/sealpush/relayclient/pairing"
+)
+
+// pagePhones sends a test alert to each phone, as POST /push/devices/{id}/test
+// does.
+func pagePhones(ctx context.Context, r *report, relayURL, path string) {
+	r.begin("Test alerts")
+	quiet := slog.New(slog.DiscardHandler) // the report says it
+	client, err := relayclient.New(relayURL, relayclient.WithLogger(quiet))
+	if err != nil {
+		r.fail("Correct the relay's URL first.", "nobody was paged")
+		return
+	}
+	defer client.Close()
+	store, err := pairing.OpenFile(path)
+	if err != nil {
+		r.fail("Correct -devices.", "%v", err)
+		return
+	}
+	registry := pairing.NewRegistry(store, pairing.WithLogger(quiet))
+	devices, err := registry.Devices(ctx)
+	if err != nil || len(devices) == 0 {
+		r.fail("See the paired phones above.", "nobody was paged")
+		return
+	}
+	notifier, err := relayclient.NewNotifier(client, registry, "")
+	if err != nil {
+		r.fail("Give the machine a host name.", "%v", err)
+		return
+	}
+	for _, d := range devices {
+		outcome, err := notifier.Test(ctx, d.ID)
+		if err == nil {
+			err = outcome.Err
+		}
+		if err != nil {
+			r.fail(outcomeAdvice(err), "phone %q (%q): %v", d.ID, d.Name, err)
+			continue
+		}
+		r.ok("phone %q (%q): the relay accepted a test alert (%d); it should be on the phone in seconds", d.ID, d.Name, outcome.Status)
+	}
+}
+
+func outcomeAdvice(err error) string {
+	if errors.Is(err, relayclient.ErrDeviceGone) {
+		return "The app was deleted or its push token replaced: pair the phone again, or revoke it."
+	}
+	if errors.Is(err, relayclient.ErrUnusableDevice) || errors.Is(err, pairing.ErrUnknownDevice) {
+		return "Pair the phone again."
+	}
+	if refused, ok := errors.AsType[*relayclient.StatusError](err); ok {
+		if toDo := statusAdvice(reply{status: refused.StatusCode}, "the relay's URL"); toDo != "" {
+			return toDo
+		}
+		return "The relay refuses this phone's alerts, and its text says why: pair the phone again if it is the token."
+	}
+	return networkAdvice(err)
+}
+
+// pageBridge wakes the phones that are registered with the bridge's relay.
+func pageBridge(ctx context.Context, r *report, client *bridge.Client) {
+	result := client.Notify(ctx, bridge.Notification{Title: "sealpush doctor", Body: "Test notification"})
+	if result.Status == bridge.StatusSent && len(result.Devices) == 0 {
+		r.warn("Open the app while it is connected to the bridge, and let it show notifications: it registers then.",
+			"no phone is registered with the relay, so nobody was woken")
+	}
+	for _, d := range result.Devices {
+		switch d.Status {
+		case bridge.DeviceSent:
+			r.ok("notification sent to a phone (%s)", d.Platform)
+		case bridge.DeviceRemoved:
+			r.warn("Open the app again if the phone is still yours: it registers anew.",
+				"the relay forgot a phone (%s) whose token is dead: %q", d.Platform, d.Reason)
+		default:
+			r.fail("The push service refuses this phone, and its reason says why: ask the relay's operator.",
+				"a phone (%s) was not reached: %q", d.Platform, d.Reason)
+		}
+	}
+	if result.Err != nil {
+		r.fail(bridgeAdvice(result.Err), "%v", result.Err)
+	}
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/sealpush/sealpush/examples/internal/state"
+	"github.com/sealpush/sealpush/relayclient/bridge"
+	"github.com/sealpush/sealpush/relayclient/pairing"
+	"github.com/sealpush/sealpush/relayclient/relaytest"
+)
+
+const yours = `To check your own:
+
+    go run ./examples/doctor -relay URL -devices devices.json    a daemon's
+    go run ./examples/doctor -config common.toml                 a bridge's
+
+With -page it also sends test alerts. The registry must be a file.`
+
+// fillIn names something to check when nothing was: what examples/daemon and
+// examples/phone keep, or else a reference setup.
+func (o *options) fillIn(ctx context.Context) (note string, cleanUp func(), err error) {
+	if dir, err := state.Dir(); err == nil {
+		path := filepath.Join(dir, "devices.json")
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			o.relay, o.devices = "http://"+state.DaemonAddr+"/relay", path
+			return "This was the setup of examples/daemon and examples/phone: the first must be running. " + yours, func() {}, nil
+		}
+	}
+	reference, err := newReference(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	o.relay, o.devices, o.config = reference.relay.URL, reference.devices, reference.config
+	return "This was a reference setup inside this process. " + yours, reference.close, nil
+}
+
+// reference is a relay with a paired phone, and the two services of a bridge with
+// a registered one.
+type reference struct {
+	dir     string
+	relay   *relaytest.Relay
+	bridge  *relaytest.BridgeService
+	devices string
+	config  string
+}
+
+func newReference(ctx context.Context, opts ...relaytest.BridgeOption) (*reference, error) {
+	dir, err := os.MkdirTemp("", "sealpush-doctor-")
+	if err != nil {
+		return nil, err
+	}
+	r := &reference{
+		dir:     dir,
+		relay:   relaytest.NewRelay(),
+		bridge:  relaytest.NewBridgeService(opts...),
+		devices: filepath.Join(dir, "devices.json"),
+		config:  filepath.Join(dir, "common.toml"),
+	}
+	if err := errors.Join(r.pair(ctx), r.register(ctx)); err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *reference) close() {
+	r.relay.Close()
+	r.bridge.Close()
+	os.RemoveAll(r.dir)
+}
+
+func (r *reference) pair(ctx context.Context) error {
+	store, err := pairing.OpenFile(r.devices)
+	if err != nil {
+		return err
+	}
+	phone := relaytest.NewPhone()
+	registry := pairing.NewRegistry(store, pairing.WithLogger(slog.New(slog.DiscardHandler)))
+	_, _, err = registry.Pair(ctx, pairing.Request{
+		Name: "reference phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: phone.PushToken(),
+	}, "doctor")
+	registry.Salt(ctx) // which makes it
+	return err
+}
+
+func (r *reference) register(ctx context.Context) error {
+	config := bridge.Config{
+		URL: r.bridge.RelayURL, TokenURL: r.bridge.TokenURL,
+		ClientID: "bridge-home-office", ClientSecret: r.bridge.AddClient("bridge-home-office"),
+	}
+	text := fmt.Sprintf("[push_relay]\nurl = %q\ntoken_url = %q\nclient_id = %q\nclient_secret = %q\n",
+		config.URL, config.TokenURL, config.ClientID, config.ClientSecret)
+	if err := os.WriteFile(r.config, []byte(text), 0o600); err != nil {
+		return err
+	}
+	client, err := bridge.New(config, bridge.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return err
+	}
+	return client.Register(ctx, bridge.Device{Token: relaytest.NewPhone().PushToken(), Platform: "ios"})
+}

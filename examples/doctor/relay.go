@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/sealpush/sealpush/relayclient"
+)
+
+// checkRelay asks a relay for sealed alerts without paging anybody: it posts an
+// envelope with nothing in it, which every relay has to refuse (relay protocol,
+// "Responses").
+func checkRelay(ctx context.Context, r *report, relayURL string) {
+	r.begin("Relay for sealed alerts")
+	client, err := relayclient.New(relayURL)
+	if err != nil {
+		r.fail("Correct -relay or $"+relayVariable+".", "%v", err)
+		return
+	}
+	client.Close()
+	target, err := url.Parse(strings.TrimSpace(relayURL))
+	if err != nil {
+		r.fail("Correct -relay or $"+relayVariable+".", "not a URL") // the cause quotes it
+		return
+	}
+	r.ok("the URL can be used: %s://%s", target.Scheme, target.Host)
+
+	target.Fragment, target.RawFragment = "", ""
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), strings.NewReader("{}"))
+	if err != nil {
+		r.fail("Correct -relay or $"+relayVariable+".", "not a URL that can be posted to")
+		return
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "sealpush") // credentials in the URL become a header
+	if a, ok := reach(r, req, secretsOf(target)...); ok {
+		judgeRelay(r, a, target.User != nil)
+	}
+}
+
+// judgeRelay reads the answer to an empty envelope.
+func judgeRelay(r *report, a reply, credentials bool) {
+	const asked = "a malformed envelope"
+	switch {
+	case a.status/100 == 2:
+		r.fail("This is some other server: no relay accepts that. Correct the relay's URL.", "accepts %s: %v", asked, a)
+	case a.status == http.StatusUnauthorized && !credentials:
+		r.fail("The relay wants credentials: put them into its URL, as https://user:password@host/path.", "answers %v", a)
+	case a.status == http.StatusUnauthorized:
+		r.fail("The relay does not take the credentials in its URL: correct them. "+
+			"Special characters in them must be percent-encoded.", "answers %v", a)
+	case a.status == http.StatusForbidden:
+		r.fail("The relay does not let this machine in: ask its operator (an address filter, an admission policy).", "answers %v", a)
+	case a.status == http.StatusTooManyRequests:
+		r.warn(statusAdvice(a, "the relay's URL"), "answers %v", a)
+	case a.status == http.StatusBadRequest, a.status == http.StatusUnprocessableEntity:
+		r.ok("refuses %s, as a relay does: %v", asked, a)
+	case statusAdvice(a, "") != "":
+		r.fail(statusAdvice(a, "the relay's URL"), "answers %v", a)
+	default:
+		r.warn("A relay refuses that with 400. Page a phone with -page to see whether this is one.", "answers %s with %v", asked, a)
+	}
+}
+
+// secretsOf is every part of a relay's URL that may be one. A path can be a
+// capability, as in a webhook's URL.
+func secretsOf(u *url.URL) []string {
+	password, _ := u.User.Password()
+	credentials := base64.StdEncoding.EncodeToString([]byte(u.User.Username() + ":" + password))
+	secrets := []string{u.User.Username(), password, u.User.String(), credentials}
+	parts := append(strings.Split(u.EscapedPath(), "/"), strings.Split(u.Path, "/")...)
+	parts = append(parts, u.RawQuery)
+	for name, values := range u.Query() {
+		parts = append(parts, name)
+		for _, value := range values {
+			if len(value) >= 4 { // a "1" would be taken out of every number
+				secrets = append(secrets, value)
+			}
+		}
+	}
+	for _, part := range parts {
+		if len(part) >= 8 { // "v1" and "push" are no capabilities
+			secrets = append(secrets, part)
+		}
+	}
+	return secrets
+}

@@ -1,0 +1,5 @@
+package storetest_test
+
+import "testing"
+
+func TestAuditStore(t *testing.T) { suite(t) }

@@ -1,0 +1,89 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+func acceptChecks() []Check {
+	return []Check{
+		{
+			Name: "accept-envelope", Part: SealedRelay, Level: Must, Source: relayProtocol,
+			Sentence: "The daemon sends one HTTP POST per (alert, device) to push.relay.url, with a JSON body.",
+			Does:     "Posts an envelope of the six members. Wants 2xx; 410 counts, here and everywhere, as having accepted the envelope, because the device tokens of the suite are made up.",
+			run:      acceptsWith(func(e envelope) envelope { return e }),
+		},
+		{
+			Name: "accept-passive", Part: SealedRelay, Level: Must, Source: relayProtocol,
+			Sentence: "priority: time-sensitive or passive.",
+			Does:     "Posts an envelope of priority passive. Wants it accepted.",
+			run:      acceptsWith(func(e envelope) envelope { return e.with("priority", "passive") }),
+		},
+		{
+			Name: "accept-event", Part: SealedRelay, Level: Must, Source: relayProtocol,
+			Sentence: "event: true when the alert is a daemon event, false for job, SLA, and test alerts.",
+			Does:     "Posts an envelope with event true. Wants it accepted.",
+			run:      acceptsWith(func(e envelope) envelope { return e.with("event", true) }),
+		},
+		{
+			Name: "accept-json", Part: SealedRelay, Level: Must, Source: relayProtocol,
+			Sentence: "The daemon sends one HTTP POST per (alert, device) to push.relay.url, with a JSON body.",
+			Does:     "Posts what means the same in JSON (RFC 8259): members in another order, white space between them, a character as \\u escape. Wants each accepted.",
+			run:      acceptsAnyJSON,
+		},
+		{
+			Name: "accept-unknown-members", Part: SealedRelay, Level: Must, Source: growthRule,
+			Sentence: "Unknown members of an envelope and of a plaintext are ignored by their readers, so that v1 can grow.",
+			Does:     "Posts an envelope with further members: a string, a number, null, an object that repeats the envelope's names. Wants it accepted.",
+			run: acceptsWith(func(e envelope) envelope {
+				return e.with("ttl", 600).with("note", "é\u2028").with("trace", nil).
+					with("nested", map[string]any{"v": 2, "device": 7, "list": []any{nil, 1.5}})
+			}),
+		},
+		{
+			Name: "accept-device-lengths", Part: SealedRelay, Level: Open, Source: hostedRelay,
+			Sentence: "Device token it routes: 16 to 512 hex digits.",
+			Does:     "Posts envelopes for device tokens of 16, 160 and 512 digits, and one in capitals. Wants each accepted. Only what phones register today, 64 digits in lower case, is a MUST.",
+			run:      acceptsDeviceLengths,
+		},
+	}
+}
+
+// acceptsWith makes a check of one envelope.
+func acceptsWith(change func(envelope) envelope) func(context.Context, *session) error {
+	return func(ctx context.Context, s *session) error {
+		return s.accepts(ctx, change(newEnvelope()).encode())
+	}
+}
+
+func acceptsAnyJSON(ctx context.Context, s *session) error {
+	var spaced bytes.Buffer
+	if err := json.Indent(&spaced, newEnvelope().encode(), "\t", "  "); err != nil {
+		panic("conformance: " + err.Error()) // unreachable: the suite's own JSON
+	}
+	e := newEnvelope()
+	reordered := envelope{e[5], e[3], e[1], e[4], e[2], e[0]}
+	escaped := bytes.Replace(newEnvelope().encode(), []byte(`"collapseId"`), []byte(`"collapse\u0049d"`), 1)
+	for _, v := range []variant{
+		{"white space", append([]byte("\r\n "), spaced.Bytes()...)},
+		{"another order", reordered.encode()},
+		{"an escape", escaped},
+	} {
+		if err := s.accepts(ctx, v.body); err != nil {
+			return fmt.Errorf("%s: %w", v.label, err)
+		}
+	}
+	return nil
+}
+
+func acceptsDeviceLengths(ctx context.Context, s *session) error {
+	for _, token := range []string{randomHex(16), randomHex(160), randomHex(512), strings.ToUpper(randomHex(64))} {
+		if err := s.accepts(ctx, newEnvelope().with("device", token).encode()); err != nil {
+			return fmt.Errorf("a device token of %d digits: %w", len(token), err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// answerChecks are about the shape of answers, which the contract leaves open:
+// a daemon looks at the status and logs the body.
+func answerChecks() []Check {
+	return []Check{
+		{
+			Name: "answer-accepted", Part: SealedRelay, Level: Open, Source: hostedRelay,
+			Sentence: `202 {"v":1,"outcome":"forwarded"}; 410 {"v":1,"error":…,"reason":…} for a dead device token.`,
+			Does:     "Posts an envelope. Wants one of the two answers.",
+			run:      answersAcceptance,
+		},
+		{
+			Name: "answer-refused", Part: SealedRelay, Level: Open, Source: strictReading,
+			Sentence: `Errors are {"v":1,"error":…}.`,
+			Does:     "Posts an object without members. Wants a JSON answer of that shape.",
+			run: aboutRefusal(func(r response) error {
+				if body := r.decode(); body.V != 1 || body.Error == "" {
+					return fmt.Errorf(`answered %v; want {"v":1,"error":…}`, r)
+				}
+				return nil
+			}),
+		},
+		{
+			Name: "answer-names-member", Part: SealedRelay, Level: Open, Source: hostedRelay,
+			Sentence: "400 names the field.",
+			Does:     "Posts an object without members. Wants an answer that names one of the six: it is what the daemon logs.",
+			run: aboutRefusal(func(r response) error {
+				error := r.decode().Error
+				words := strings.FieldsFunc(error, func(c rune) bool { return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z') })
+				if !slices.ContainsFunc(memberNames(), func(name string) bool { return slices.Contains(words, name) }) {
+					return fmt.Errorf("answered %v; want the name of a member that is missing", r)
+				}
+				return nil
+			}),
+		},
+		{
+			Name: "answer-quotes-no-token", Part: SealedRelay, Level: Open, Source: relayProtocol,
+			Sentence: "Logged per device (up to 512 bytes of the response body).",
+			Does:     "Posts an envelope that is right up to an empty ciphertext. Wants an answer without the device token, since what the relay quotes ends up in the daemon's log.",
+			run: func(ctx context.Context, s *session) error {
+				e := newEnvelope().with("ciphertext", "")
+				r, err := s.post(ctx, e.encode())
+				if err == nil && strings.Contains(strings.ToLower(string(r.body)), e.text("device")) {
+					err = fmt.Errorf("answered %d with the device token in the body", r.status)
+				}
+				return err
+			},
+		},
+		{
+			Name: "status-400", Part: SealedRelay, Level: Open, Source: hostedRelay,
+			Sentence: "400 names the field.",
+			Does:     "Posts an object without members. Wants 400. The contract asks for a 4xx, whichever it is.",
+			run:      aboutRefusal(wantStatus(http.StatusBadRequest)),
+		},
+		{
+			Name: "status-404", Part: SealedRelay, Level: Open, Source: strictReading,
+			Sentence: "Envelopes go to the relay's URL alone.",
+			Does:     "Posts an envelope to a path below the relay's URL. Wants 404.",
+			run: func(ctx context.Context, s *session) error {
+				r, err := s.send(ctx, request{method: http.MethodPost, url: s.below("sealpush-conformance"), body: newEnvelope().encode()})
+				if err != nil {
+					return err
+				}
+				return wantStatus(http.StatusNotFound)(r)
+			},
+		},
+		{
+			Name: "status-405", Part: SealedRelay, Level: Open, Source: strictReading,
+			Sentence: "The one method is POST.",
+			Does:     "Sends GET, HEAD, and an envelope by PUT, PATCH and DELETE. Wants 405 with an Allow header that lists POST (RFC 9110, section 15.5.6). Open: the contract says nothing of other methods, and a relay may have a page to show.",
+			run:      refusesOtherMethods,
+		},
+		{
+			Name: "status-413", Part: SealedRelay, Level: Open, Source: hostedRelay,
+			Sentence: "413 for a body over 8192 bytes.",
+			Does:     "Posts an envelope that an unknown member makes 8193 bytes long. Wants 413.",
+			run: func(ctx context.Context, s *session) error {
+				r, err := s.post(ctx, newEnvelope().paddedTo(maxBody+1))
+				if err != nil {
+					return err
+				}
+				return wantStatus(http.StatusRequestEntityTooLarge)(r)
+			},
+		},
+	}
+}
+
+// An answerBody is what the hosted relay answers with.
+type answerBody struct {
+	V       int    `json:"v"`
+	Outcome string `json:"outcome"`
+	Error   string `json:"error"`
+	Reason  string `json:"reason"`
+}
+
+// decode is zero for a body of another shape.
+func (r response) decode() answerBody {
+	var body answerBody
+	if json.Unmarshal(r.body, &body) != nil {
+		return answerBody{}
+	}
+	return body
+}
+
+func answersAcceptance(ctx context.Context, s *session) error {
+	r, err := s.post(ctx, newEnvelope().encode())
+	if err != nil {
+		return err
+	}
+	body := r.decode()
+	if r.status == http.StatusAccepted && body == (answerBody{V: 1, Outcome: "forwarded"}) {
+		return nil
+	}
+	if r.status == http.StatusGone && body.V == 1 && body.Error != "" && body.Reason != "" {
+		return nil
+	}
+	return fmt.Errorf("answered %v", r)
+}
+
+// aboutRefusal makes a check of the answer to an object without members.
+func aboutRefusal(expect func(response) error) func(context.Context, *session) error {
+	return func(ctx context.Context, s *session) error {
+		r, err := s.post(ctx, []byte("{}"))
+		if err != nil {
+			return err
+		}
+		return expect(r)
+	}
+}
+
+func wantStatus(want int) func(response) error {
+	return func(r response) error {
+		if r.status == want {
+			return nil
+		}
+		return fmt.Errorf("answered %v; want %d", r, want)
+	}
+}
+
+func refusesOtherMethods(ctx context.Context, s *session) error {
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		req := request{method: method, url: s.target.URL}
+		if method != http.MethodGet && method != http.MethodHead {
+			req.body = newEnvelope().encode()
+		}
+		r, err := s.send(ctx, req)
+		if err == nil {
+			err = wantStatus(http.StatusMethodNotAllowed)(r)
+		}
+		if allow := r.header.Values("Allow"); err == nil && !strings.Contains(strings.Join(allow, ","), http.MethodPost) {
+			err = fmt.Errorf("answered 405 with Allow %q; want POST in it", allow)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", method, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+func endureChecks() []Check {
+	const concurrent = "The POSTs for one alert are issued concurrently, so a relay sees a burst of up to one request per paired device."
+	return []Check{
+		{
+			Name: "endure-slow-header", Part: SealedRelay, Level: Must, Source: relayProtocol, Sentence: concurrent,
+			Does: "Opens a connection on which the request's header arrives a byte at a time and never ends. Wants an envelope on a new connection accepted meanwhile.",
+			run: func(ctx context.Context, s *session) error {
+				return s.othersServed(ctx, "a header that does not end", func(w io.Writer) error {
+					for _, b := range []byte(s.requestHead(300)[:40]) {
+						if _, err := w.Write([]byte{b}); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+			},
+		},
+		{
+			Name: "endure-slow-body", Part: SealedRelay, Level: Must, Source: relayProtocol, Sentence: concurrent,
+			Does: "Opens a connection on which half a body arrives, and then nothing. Wants an envelope on a new connection accepted meanwhile.",
+			run: func(ctx context.Context, s *session) error {
+				return s.othersServed(ctx, "a body that does not end", s.writeHalf)
+			},
+		},
+		{
+			Name: "endure-broken-body", Part: SealedRelay, Level: Must, Source: relayProtocol, Sentence: concurrent,
+			Does: "Opens a connection, sends half a body and resets it. Wants an envelope on a new connection accepted after that.",
+			run: func(ctx context.Context, s *session) error {
+				conn, err := s.dial(ctx)
+				if err != nil {
+					return err
+				}
+				defer conn.Close()
+				if err := s.writeHalf(conn); err != nil {
+					return s.noAnswer(err)
+				}
+				reset(conn)
+				return during("after half a body and a reset", s.acceptsAnew(ctx))
+			},
+		},
+		{
+			Name: "endure-oversize", Part: SealedRelay, Level: Must, Source: relayProtocol, Sentence: concurrent,
+			Does: "Posts a body of 1 MiB. Wants an envelope on a new connection accepted after that. Whatever becomes of the large one, a refusal or the end of its connection, is the relay's business, unless it is taken: no relay has so much to forward.",
+			run: func(ctx context.Context, s *session) error {
+				r, err := s.sendOnce(ctx, request{method: http.MethodPost, url: s.target.URL, body: newEnvelope().with("ciphertext", ciphertextOf(3<<18)).encode()})
+				if err == nil && r.took() {
+					return fmt.Errorf("a body of 1 MiB was answered %v", r)
+				}
+				return during("after a body of 1 MiB", s.acceptsAnew(ctx))
+			},
+		},
+	}
+}
+
+// othersServed keeps a connection open on which write has sent something, and
+// posts an envelope on another one.
+func (s *session) othersServed(ctx context.Context, what string, write func(io.Writer) error) error {
+	conn, err := s.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := write(conn); err != nil {
+		return s.noAnswer(err)
+	}
+	return during("during "+what, s.acceptsAnew(ctx))
+}
+
+// acceptsAnew expects that an envelope on a new connection is taken: on one that
+// is open already it might be even if no other can be opened.
+func (s *session) acceptsAnew(ctx context.Context) error {
+	s.client.CloseIdleConnections()
+	return s.accepts(ctx, newEnvelope().encode())
+}
+
+func during(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// writeHalf sends a request up to the middle of its body.
+func (s *session) writeHalf(w io.Writer) error {
+	body := newEnvelope().encode()
+	_, err := io.WriteString(w, s.requestHead(len(body))+string(body[:len(body)/2]))
+	return err
+}
