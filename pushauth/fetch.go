@@ -25,15 +25,15 @@ func (s *Source) fetch(ctx context.Context) (Token, error) {
 	start := time.Now()
 	resp, err := s.post(ctx)
 	if err != nil {
-		return Token{}, &TokenError{Err: err}
+		return Token{}, &TokenError{Err: answer.Error(err, s.credentials.ClientSecret)}
 	}
 	defer resp.Body.Close()
 
 	failed := &TokenError{StatusCode: resp.StatusCode, RetryAfter: answer.RetryAfter(resp.Header, start)}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	body, err := io.ReadAll(io.LimitReader(answer.Body(resp), maxAnswer+1))
 	switch {
 	case err != nil:
-		failed.Err = fmt.Errorf("reading its answer: %w", err)
+		failed.Err = fmt.Errorf("reading its answer: %w", answer.Error(err, s.credentials.ClientSecret))
 	case resp.StatusCode/100 != 2:
 		failed.Message = s.message(body)
 	case len(body) > maxAnswer:

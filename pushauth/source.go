@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sealpush/sealpush/internal/clock"
+	"github.com/sealpush/sealpush/internal/transport"
 )
 
 const (
@@ -53,8 +54,8 @@ type cachedToken struct {
 // Option changes how a [Source] works.
 type Option func(*Source) error
 
-// WithHTTPClient sets the client that calls the token service, instead of one with Go's default transport. It is
-// copied; the copy follows no redirects, which would carry the client secret elsewhere.
+// WithHTTPClient sets the client that calls the token service, instead of one that gives up dead
+// connections soon. It is copied; the copy follows no redirects, which would carry the client secret elsewhere.
 func WithHTTPClient(client *http.Client) Option {
 	return func(s *Source) error {
 		if client == nil {
@@ -85,7 +86,7 @@ func NewSource(credentials Credentials, opts ...Option) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{credentials: credentials, endpoint: endpoint.String(), client: &http.Client{}}
+	s := &Source{credentials: credentials, endpoint: endpoint.String(), client: &http.Client{Transport: transport.New()}}
 	for _, opt := range opts {
 		if err := opt(s); err != nil {
 			return nil, err
@@ -118,6 +119,9 @@ func (s *Source) Token(ctx context.Context) (Token, error) {
 }
 
 func (s *Source) refresh(ctx context.Context) (Token, error) {
+	if s.client == nil {
+		return Token{}, errors.New("pushauth: this Source was not made by NewSource")
+	}
 	if err := ctx.Err(); err != nil {
 		return Token{}, gaveUp(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -390,5 +391,39 @@ func TestNewSourceRefusesBadCredentials(t *testing.T) {
 		if _, err := pushauth.NewSource(credentials, opt); err == nil {
 			t.Error("a nil option was taken")
 		}
+	}
+}
+
+func TestSuspendedMachineFetchesANewToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service, source := newService(t)
+		mustToken(t, source)
+		source.Sleep(58 * time.Minute)
+		mustToken(t, source)
+		wantTokenRequests(t, service, 1)
+		source.Sleep(10 * time.Minute)
+		mustToken(t, source)
+		wantTokenRequests(t, service, 2)
+
+		// Asleep in the middle of a back-off, with a token that died meanwhile.
+		service.Script(relaytest.EndpointToken, 1, relaytest.Answer{Status: 400})
+		source.Sleep(2 * time.Hour)
+		if _, err := source.Token(t.Context()); err == nil {
+			t.Fatal("a dead token was used")
+		}
+		source.Sleep(10 * time.Minute)
+		mustToken(t, source)
+	})
+}
+
+func TestZeroSourceSaysWhatItLacks(t *testing.T) {
+	var source pushauth.Source
+	if _, err := source.Token(t.Context()); err == nil || !strings.Contains(err.Error(), "NewSource") {
+		t.Error(err)
+	}
+	source.Invalidate(pushauth.Token{})
+	req := httptest.NewRequest("GET", "https://relay.example", nil)
+	if _, err := (&pushauth.Transport{Source: &source}).RoundTrip(req); err == nil || !strings.Contains(err.Error(), "NewSource") {
+		t.Error(err)
 	}
 }

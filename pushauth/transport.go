@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 
 	"github.com/sealpush/sealpush/internal/answer"
 )
@@ -59,6 +60,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.send(req, body, token)
 }
 
+// Format implements [fmt.Formatter]: every verb prints the Source, redacted.
+func (t *Transport) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "pushauth.Transport{Source: %v}", t.Source)
+}
+
 // CloseIdleConnections passes the call of [http.Client.CloseIdleConnections] on to Base.
 func (t *Transport) CloseIdleConnections() {
 	if base, ok := t.base().(interface{ CloseIdleConnections() }); ok {
@@ -91,10 +97,16 @@ func (t *Transport) send(req *http.Request, body io.ReadCloser, token Token) (*h
 	}
 	clone.Header.Set("Authorization", "Bearer "+token.Value)
 	resp, err := t.base().RoundTrip(clone)
-	if err == nil && resp.StatusCode/100 == 2 {
+	if err != nil {
+		return nil, answer.Error(err, token.Value)
+	}
+	if resp.StatusCode/100 == 2 {
 		t.Source.accepted(token)
 	}
-	return resp, err
+	if _, err := url.Parse(resp.Header.Get("Location")); err != nil {
+		resp.Header.Del("Location") // which an http.Client would quote in its error, with what the relay put there
+	}
+	return resp, nil
 }
 
 // rewind returns the request's body once more; ok is false when it cannot be had.

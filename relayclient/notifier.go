@@ -3,6 +3,7 @@ package relayclient
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 
@@ -16,6 +17,11 @@ type Notifier struct {
 	client   *Client
 	registry *pairing.Registry
 	host     string
+}
+
+// Format writes the host and the relay, without credentials, whatever the verb.
+func (n *Notifier) Format(s fmt.State, _ rune) {
+	fmt.Fprintf(s, "relayclient.Notifier{host: %q, %v}", n.host, n.client)
 }
 
 // NewNotifier returns a notifier for alerts from host, which is what the phone

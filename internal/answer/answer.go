@@ -59,6 +59,16 @@ func printable(text string) string {
 	}, text)
 }
 
+// Body is what resp carries: nothing when its status is below 200. With a 101 Go's transport hands over the connection
+// itself, and a read of that ends with no context.
+func Body(resp *http.Response) io.ReadCloser {
+	if resp.StatusCode < http.StatusOK {
+		resp.Body.Close()
+		return http.NoBody
+	}
+	return resp.Body
+}
+
 // RetryAfter reads the Retry-After header (RFC 9110, section 10.2.3): seconds
 // or an HTTP date. It is zero when absent, malformed or past, and at most a day.
 func RetryAfter(header http.Header, now time.Time) time.Duration {

@@ -49,5 +49,14 @@ func (d Deadline) Reached() bool {
 	return false
 }
 
+// Slept returns the deadline as it is once the machine has been suspended, a time that only the wall clock saw. It
+// is for tests, which cannot suspend a machine.
+func (d Deadline) Slept(by time.Duration) Deadline {
+	d.wall -= int64(by)
+	d.looked = new(atomic.Int64)
+	d.looked.Store(math.MaxInt64)
+	return d
+}
+
 // Wall returns the deadline as a wall-clock time.
 func (d Deadline) Wall() time.Time { return d.at.Round(0) }

@@ -45,7 +45,7 @@ func Do(ctx context.Context, client *http.Client, method, url string, body []byt
 					return false, nil
 				}
 			} else {
-				last = fmt.Errorf("answer was %s", resp.Status)
+				last = fmt.Errorf("answer was %d %s", resp.StatusCode, http.StatusText(resp.StatusCode)) // not resp.Status: its words are the server's
 				if resp.StatusCode == http.StatusTooManyRequests || resp.Header.Get("Retry-After") != "" {
 					return false, nil
 				}

@@ -75,3 +75,18 @@ func TestDo(t *testing.T) {
 		})
 	}
 }
+
+// The words of a status line are the server's own, and could be anything.
+func TestErrorDoesNotQuoteTheStatusLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		client := &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 503, Status: "503 hunter2", Body: http.NoBody}, nil
+		})}
+		_, err := Do(ctx, client, "POST", "https://service.example/", []byte("{}"), nil)
+		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "503 Service Unavailable") {
+			t.Errorf("got %v", err)
+		}
+	})
+}

@@ -15,6 +15,9 @@ import (
 	"time"
 
 	"github.com/MicahParks/jwkset"
+
+	"github.com/sealpush/sealpush/internal/answer"
+	"github.com/sealpush/sealpush/internal/clock"
 )
 
 const (
@@ -36,8 +39,8 @@ type keySet struct {
 
 	mu       sync.Mutex
 	keys     map[string]*rsa.PublicKey // by kid; the last good set
-	fetched  time.Time                 // when keys was fetched
-	tried    time.Time                 // when the last fetch ended, well or not
+	expires  clock.Deadline            // when keys is to be fetched anew, reached without keys
+	idle     clock.Deadline            // until when no other fetch is made
 	err      error                     // how it ended
 	fetching chan struct{}             // closed at the end of the fetch in flight, nil without one
 }
@@ -46,19 +49,20 @@ type keySet struct {
 func (s *keySet) lookup(ctx context.Context, kid string) (*rsa.PublicKey, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if key, ok := s.keys[kid]; ok && time.Since(s.fetched) < s.lifetime {
+	if key, ok := s.keys[kid]; ok && !s.expires.Reached() {
 		return key, nil
 	}
+	var gaveUp error
 	if fetched := s.refresh(ctx); fetched != nil {
 		s.mu.Unlock()
-		err := wait(ctx, fetched)
+		gaveUp = wait(ctx, fetched)
 		s.mu.Lock()
-		if err != nil {
-			return nil, &keysError{err}
-		}
 	}
-	if key, ok := s.keys[kid]; ok {
+	if key, ok := s.keys[kid]; ok { // an old one too, when no newer set could be had
 		return key, nil
+	}
+	if gaveUp != nil {
+		return nil, &keysError{gaveUp}
 	}
 	if s.err != nil {
 		return nil, &keysError{s.err}
@@ -81,7 +85,7 @@ func (s *keySet) refresh(ctx context.Context) <-chan struct{} {
 	if s.fetching != nil {
 		return s.fetching
 	}
-	if !s.tried.IsZero() && time.Since(s.tried) < fetchInterval {
+	if !s.idle.Reached() {
 		return nil
 	}
 	done := make(chan struct{})
@@ -99,9 +103,10 @@ func (s *keySet) refresh(ctx context.Context) <-chan struct{} {
 func (s *keySet) store(keys map[string]*rsa.PublicKey, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.fetching, s.tried, s.err = nil, time.Now(), err
+	now := time.Now()
+	s.fetching, s.idle, s.err = nil, clock.NewDeadline(now, fetchInterval), err
 	if err == nil {
-		s.keys, s.fetched = keys, s.tried
+		s.keys, s.expires = keys, clock.NewDeadline(now, s.lifetime)
 		return
 	}
 	logger := s.logger
@@ -122,10 +127,10 @@ func (s *keySet) fetch(ctx context.Context) (map[string]*rsa.PublicKey, error) {
 		if e, ok := errors.AsType[*url.Error](err); ok {
 			err = e.Err // the URL is in the relay's configuration, and none of its callers' business
 		}
-		return nil, err
+		return nil, answer.Error(err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxSetSize+1))
+	body, err := io.ReadAll(io.LimitReader(answer.Body(resp), maxSetSize+1))
 	switch {
 	case resp.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("the token service answered %d", resp.StatusCode)

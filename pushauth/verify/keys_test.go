@@ -251,3 +251,50 @@ func TestHangingKeyServer(t *testing.T) {
 		}
 	})
 }
+
+func TestSuspendedMachineDoesNotTrustAWithdrawnKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, keys := newVerifier(t)
+		token := signGood(t, "first", firstKey())
+		if _, err := v.Verify(t.Context(), token); err != nil {
+			t.Fatal(err)
+		}
+		keys.serve(http.StatusOK, setOf(jwkOf("second", &secondKey().PublicKey)))
+		v.Sleep(10 * time.Minute)
+		if _, err := v.Verify(t.Context(), token); err != nil {
+			t.Errorf("within the lifetime of the key set: %v", err)
+		}
+		v.Sleep(50 * time.Minute)
+		if _, err := v.Verify(t.Context(), token); !errors.Is(err, verify.ErrInvalidToken) {
+			t.Errorf("after it: %v", err)
+		}
+	})
+}
+
+// A request that will not wait for a token service that hangs is judged by the last good set.
+func TestImpatientCallerInAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, keys := newVerifier(t, verify.WithLogger(slog.New(slog.DiscardHandler)), verify.WithKeyLifetime(time.Minute))
+		token := signGood(t, "first", firstKey())
+		if _, err := v.Verify(t.Context(), token); err != nil {
+			t.Fatal(err)
+		}
+		keys.hang()
+		time.Sleep(2 * time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := v.Verify(ctx, token); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(5 * time.Second) // the fetch ends
+	})
+}
+
+func TestZeroVerifierTrustsNobody(t *testing.T) {
+	for name, v := range map[string]*verify.Verifier{"nil": nil, "zero": {}} {
+		_, err := v.Verify(t.Context(), signGood(t, "first", firstKey()))
+		if err == nil || verify.StatusCode(err) != http.StatusInternalServerError {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

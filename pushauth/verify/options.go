@@ -36,7 +36,7 @@ func (o options) validate() error {
 }
 
 // WithHTTPClient fetches the key set with client instead of
-// [http.DefaultClient].
+// one that gives up dead connections soon.
 func WithHTTPClient(client *http.Client) Option { return func(o *options) { o.client = client } }
 
 // WithLogger logs failed fetches of the key set to logger, at Warn, instead of

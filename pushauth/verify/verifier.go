@@ -24,6 +24,8 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/sealpush/sealpush/internal/transport"
 )
 
 // MaxTokenSize is the size in bytes of the longest token that is looked at. The
@@ -66,7 +68,7 @@ func New(config Config, opts ...Option) (*Verifier, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	o := options{client: http.DefaultClient, leeway: defaultLeeway, lifetime: defaultKeyLifetime}
+	o := options{client: &http.Client{Transport: transport.New()}, leeway: defaultLeeway, lifetime: defaultKeyLifetime}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -137,6 +139,9 @@ type tokenClaims struct {
 func (v *Verifier) Verify(ctx context.Context, token string) (Claims, error) {
 	if len(token) > MaxTokenSize {
 		return Claims{}, fmt.Errorf("%w: longer than %d bytes", ErrInvalidToken, MaxTokenSize)
+	}
+	if v == nil || v.parser == nil {
+		return Claims{}, errors.New("verify: this Verifier was not made by New")
 	}
 	var c tokenClaims
 	_, err := v.parser.ParseWithClaims(token, &c, func(t *jwt.Token) (any, error) { return v.key(ctx, t) })

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sealpush/sealpush/internal/transport"
 	"github.com/sealpush/sealpush/pushauth"
 )
 
@@ -38,8 +39,8 @@ type Client struct {
 // Option changes how a [Client] works.
 type Option func(*Client) error
 
-// WithHTTPClient sets the client that calls the relay and the token service, instead of one with Go's default
-// transport. It is copied; the copy adds the bearer token and follows no redirects.
+// WithHTTPClient sets the client that calls the relay and the token service, instead of one that gives up
+// dead connections soon. It is copied; the copy adds the bearer token and follows no redirects.
 func WithHTTPClient(client *http.Client) Option {
 	return func(c *Client) error {
 		if client == nil {
@@ -81,7 +82,7 @@ func WithCooldown(d time.Duration) Option {
 //
 // Plain http URLs are taken, for services on the same machine; elsewhere they show tokens to everyone on the way.
 func New(config Config, opts ...Option) (*Client, error) {
-	c := &Client{config: config, http: &http.Client{}, cooldown: DefaultCooldown}
+	c := &Client{config: config, http: &http.Client{Transport: transport.New()}, cooldown: DefaultCooldown}
 	c.gate.Store(&gate{})
 	for _, opt := range opts {
 		if err := opt(c); err != nil {
@@ -129,11 +130,12 @@ func (c *Client) connect() error {
 	return nil
 }
 
-// Enabled says whether the configuration was complete.
-func (c *Client) Enabled() bool { return c.source != nil }
+// Enabled says whether the configuration was complete. It is false for a nil and for a zero Client, which do nothing, as
+// one without a configuration does.
+func (c *Client) Enabled() bool { return c != nil && c.source != nil }
 
 func (c *Client) log() *slog.Logger {
-	if c.logger != nil {
+	if c != nil && c.logger != nil {
 		return c.logger
 	}
 	return slog.Default()

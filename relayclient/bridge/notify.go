@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"time"
-
-	"github.com/sealpush/sealpush/internal/answer"
 )
 
 // Notification is what the phones show. The relay, Apple and Google read it: do not put there what the agent said. It is
@@ -68,6 +66,9 @@ func (c *Client) Notify(ctx context.Context, n Notification) Result {
 	if !c.Enabled() {
 		return Result{Status: StatusDisabled}
 	}
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	g := c.gate.Load()
 	if g.closed() {
 		return c.debounced(ctx, g)
@@ -118,11 +119,7 @@ func (c *Client) push(ctx context.Context, n Notification) ([]DeviceResult, erro
 		return nil, err
 	}
 	reached := 0
-	for i := range said.Results {
-		device := &said.Results[i]
-		device.Platform = answer.Line(head(device.Platform))
-		device.Status = answer.Line(head(device.Status))
-		device.Reason = answer.Line(head(device.Reason))
+	for _, device := range said.Results {
 		switch device.Status {
 		case DeviceSent:
 			reached++

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 )
@@ -29,13 +31,15 @@ var (
 // what a connection did not take is the first thing that the next one gets, before anything new. While no client is
 // attached each Send wakes the phones with [Client.Notify], which debounces.
 //
-// An Outbox is safe for concurrent use. [Outbox.Close] it when its agent is gone.
+// An Outbox is safe for concurrent use. [Outbox.Close] it when its agent is gone. The zero Outbox is a closed one. It
+// prints without its messages.
 type Outbox struct {
 	client       *Client
 	notification Notification
+	wakes        bool // whether Notify can do anything
 	size         int
 
-	ctx    context.Context // ends with Close
+	ctx    context.Context // ends with Close; nil in a zero Outbox, which is closed
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // notifications on their way
 
@@ -51,7 +55,8 @@ type Outbox struct {
 }
 
 // NewOutbox returns an Outbox for one agent that keeps up to size messages, or [DefaultOutboxSize] if size is not
-// positive. It wakes the phones with the notification, for instance {"Agent Name", "New activity"}.
+// positive. It wakes the phones with the notification, for instance {"Agent Name", "New activity"}; one without title or
+// body, which no relay takes, is logged at Error here and wakes nobody. A nil client wakes nobody either.
 func NewOutbox(client *Client, notification Notification, size int) *Outbox {
 	if size <= 0 {
 		size = DefaultOutboxSize
@@ -59,9 +64,14 @@ func NewOutbox(client *Client, notification Notification, size int) *Outbox {
 	o := &Outbox{
 		client:       client,
 		notification: notification,
+		wakes:        client.Enabled(),
 		size:         size,
 		turn:         make(chan struct{}, 1),
 		changed:      make(chan struct{}),
+	}
+	if err := notification.check(context.Background()); err != nil && o.wakes {
+		client.log().Error("outbox cannot wake the phones", "error", err)
+		o.wakes = false // rather than say so for each message
 	}
 	o.turn <- struct{}{}
 	o.ctx, o.cancel = context.WithCancel(context.Background())
@@ -99,7 +109,7 @@ func (o *Outbox) Send(ctx context.Context, message []byte) error {
 func (o *Outbox) put(message []byte) (wait <-chan struct{}, dropped int, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.ctx.Err() != nil {
+	if o.closed() {
 		return nil, 0, ErrOutboxClosed
 	}
 	full := len(o.queue) >= o.size
@@ -125,8 +135,10 @@ func (o *Outbox) put(message []byte) (wait <-chan struct{}, dropped int, err err
 
 // wake notifies the phones without keeping anyone waiting. o.mu is held.
 func (o *Outbox) wake() {
-	closed := o.client.gate.Load().closed()
-	if !o.client.Enabled() || closed && !o.client.log().Enabled(o.ctx, slog.LevelDebug) {
+	if !o.wakes {
+		return
+	}
+	if o.client.gate.Load().closed() && !o.client.log().Enabled(o.ctx, slog.LevelDebug) {
 		return // Notify would do nothing and log nothing, ten thousand times a second
 	}
 	o.wg.Go(func() { o.client.Notify(o.ctx, o.notification) })
@@ -148,13 +160,13 @@ func (o *Outbox) change() {
 // must not be, the app acknowledges and write waits for it. write must return when its context ends; only then does the
 // next client get its turn. It must not keep or change the message.
 func (o *Outbox) Attach(ctx context.Context, write func(ctx context.Context, message []byte) error) error {
+	if o.closed() {
+		return ErrOutboxClosed
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(o.ctx, func() { cancel(ErrOutboxClosed) })()
 
-	if o.ctx.Err() != nil {
-		return ErrOutboxClosed
-	}
 	o.enter(func() { cancel(ErrReplaced) })
 	defer o.leave()
 	select {
@@ -198,7 +210,7 @@ func (o *Outbox) leave() {
 		return // this one was replaced
 	}
 	o.detach = nil
-	if len(o.queue) > 0 && o.ctx.Err() == nil {
+	if len(o.queue) > 0 && !o.closed() {
 		o.wake()
 	}
 	o.change() // a Send that waits for room waits in vain now
@@ -254,8 +266,24 @@ func (o *Outbox) Dropped() int {
 // Close ends Attach and Send with [ErrOutboxClosed], cancels a notification on its way and waits until it is gone.
 // What is kept is lost. Closing twice is fine.
 func (o *Outbox) Close() {
+	if o.ctx == nil {
+		return
+	}
 	o.mu.Lock()
 	o.cancel()
 	o.mu.Unlock()
 	o.wg.Wait()
 }
+
+func (o *Outbox) closed() bool { return o.ctx == nil || o.ctx.Err() != nil }
+
+// String says how much is kept, and nothing of what an agent said.
+func (o *Outbox) String() string {
+	return fmt.Sprintf("bridge.Outbox{kept: %d, dropped: %d}", o.Len(), o.Dropped())
+}
+
+// Format implements [fmt.Formatter]: every verb prints what String returns.
+func (o *Outbox) Format(f fmt.State, _ rune) { io.WriteString(f, o.String()) }
+
+// LogValue implements [slog.LogValuer].
+func (o *Outbox) LogValue() slog.Value { return slog.StringValue(o.String()) }

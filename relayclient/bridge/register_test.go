@@ -194,3 +194,13 @@ func (h handlerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp.Request = req
 	return resp, nil
 }
+
+func TestResultsHideWhatTheRelayEchoes(t *testing.T) {
+	client := plainClient(t, func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, `{"ok":true,"results":[{"platform":"ios","status":"failed","reason":"cannot use tok"}]}`)
+	})
+	result := client.Notify(t.Context(), notification)
+	if len(result.Devices) != 1 || result.Devices[0].Reason != "cannot use [redacted]" {
+		t.Errorf("got %+v", result)
+	}
+}

@@ -42,26 +42,30 @@ func (c *Client) do(ctx context.Context, r call) (reply, error) {
 	defer cancel()
 	resp, err := c.send(ctx, r)
 	if err != nil {
-		return reply{}, &RelayError{Call: r.String(), Err: err}
+		return reply{}, &RelayError{Call: r.String(), Err: answer.Error(err, append(r.secrets, c.config.ClientSecret)...)}
 	}
 	defer resp.Body.Close()
+	secrets := append(r.secrets, bearer(resp), c.config.ClientSecret)
 
 	failed := &RelayError{Call: r.String(), StatusCode: resp.StatusCode}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	body, err := io.ReadAll(io.LimitReader(answer.Body(resp), maxAnswer+1))
 	if err != nil {
-		failed.Err = fmt.Errorf("reading its answer: %w", err)
+		failed.Err = fmt.Errorf("reading its answer: %w", answer.Error(err, secrets...))
 		return reply{}, failed
 	}
 	var said reply
 	known := json.Unmarshal(body, &said) == nil
 	if known && said.OK && resp.StatusCode/100 == 2 {
+		for i := range said.Results {
+			said.Results[i].scrub(secrets)
+		}
 		return said, nil
 	}
 	failed.Message = string(body)
 	if known && said.Error != "" {
 		failed.Message = said.Error
 	}
-	failed.Message = answer.Line(head(failed.Message), append(r.secrets, bearer(resp), c.config.ClientSecret)...)
+	failed.Message = answer.Line(head(failed.Message), secrets...)
 	if !known && resp.StatusCode/100 == 2 {
 		failed.Err = errors.New("which is not what a push relay answers; is url right?")
 	}
@@ -93,6 +97,13 @@ func (c *Client) send(ctx context.Context, r call) (*http.Response, error) {
 func isTokenError(err error) bool {
 	_, ok := errors.AsType[*pushauth.TokenError](err)
 	return ok
+}
+
+// scrub makes what the relay says of a device fit to print.
+func (d *DeviceResult) scrub(secrets []string) {
+	for _, text := range []*string{&d.Platform, &d.Status, &d.Reason} {
+		*text = answer.Line(head(*text), secrets...)
+	}
 }
 
 // head is more of a text than answer.Line keeps, and little enough to search for secrets.

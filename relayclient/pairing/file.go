@@ -69,6 +69,9 @@ func OpenFile(path string) (*FileStore, error) {
 
 // Load implements [Store]. A file that does not parse is a *[CorruptError].
 func (s *FileStore) Load(ctx context.Context) (Snapshot, error) {
+	if s.path == "" {
+		return Snapshot{}, errNotOpened
+	}
 	if err := ctx.Err(); err != nil {
 		return Snapshot{}, fmt.Errorf("pairing: read %s: %w", s.path, err)
 	}
@@ -132,8 +135,13 @@ func (s *FileStore) EnsureSalt(ctx context.Context, candidate string) (string, e
 // errChanged says that the file was changed by a program that does not know our lock.
 var errChanged = errors.New("pairing: the registry file was changed by another program while it was written")
 
+var errNotOpened = errors.New("pairing: this FileStore was not made by OpenFile")
+
 // update applies one change to the file, alone among all writers.
 func (s *FileStore) update(ctx context.Context, change func(*document) error) error {
+	if s.path == "" {
+		return errNotOpened
+	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("pairing: write %s: %w", s.path, err)
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sealpush/sealpush/internal/clock"
 )
 
 // How long the sending path lives on what it has.
@@ -28,19 +30,18 @@ func (r Recipients) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "%d recipients, error %v", len(r.Devices), r.Err)
 }
 
-// mirror is the copy of the store that alerts are sent by. Its zero value, with ownSalt set, is one never read.
+// mirror is the copy of the store that alerts are sent by. Its zero value is one never read.
 type mirror struct {
-	ownSalt string // of this process, until the store yields one
-
 	mu         sync.Mutex
-	snapshot   Snapshot      // as last read, with this process's own writes since
-	readAt     time.Time     // when the read of it began; zero when it must be read anew
-	err        error         // why the last read failed; nil when it did not
-	failedAt   time.Time     // when the last read failed, if it did
-	refreshing chan struct{} // closed at the end of the read in flight; nil when there is none
-	writes     int           // of this process: a read that one of them overlaps may lack it
-	reported   []string      // the skipped devices that the log already told of
-	saltTold   bool          // that the log told of the missing salt
+	ownSalt    string         // of this process, until the store yields one
+	snapshot   Snapshot       // as last read, with this process's own writes since
+	stale      clock.Deadline // from when on it must be read anew; reached when it was never read
+	err        error          // why the last read failed; nil when it did not
+	retryAt    clock.Deadline // after a failure, from when on the store is asked again
+	refreshing chan struct{}  // closed at the end of the read in flight; nil when there is none
+	writes     int            // of this process: a read that one of them overlaps may lack it
+	reported   []string       // the skipped devices that the log already told of
+	saltTold   bool           // that the log told of the missing salt
 }
 
 // Recipients returns the phones to page and the salt of their collapse ids, for the path of an alert: it never fails.
@@ -50,14 +51,17 @@ type mirror struct {
 // answer is what was last known, and the log says that the registry is unavailable. Until the store yields a salt, the
 // answer has one of this process, and the log says what that costs. When ctx ends, the answer is what is known by then.
 func (r *Registry) Recipients(ctx context.Context) Recipients {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	m := &r.mirror
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.fresh() {
+	if !m.stale.Reached() {
 		return m.recipients(nil)
 	}
 	if m.refreshing == nil {
-		if m.err != nil && time.Since(m.failedAt) < quietTime {
+		if m.err != nil && !m.retryAt.Reached() {
 			return m.recipients(m.err)
 		}
 		m.refreshing = make(chan struct{})
@@ -92,7 +96,7 @@ func (r *Registry) refresh(ctx context.Context, done chan struct{}) {
 	m := &r.mirror
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.err, m.failedAt = err, time.Now()
+	m.err, m.retryAt = err, clock.NewDeadline(time.Now(), quietTime)
 	m.refreshing = nil
 	close(done)
 }
@@ -105,14 +109,14 @@ func (r *Registry) read(ctx context.Context) (current bool, saltErr, err error) 
 	began, writes, candidate := time.Now(), m.writes, m.salt()
 	m.mu.Unlock()
 
-	snap, err := call(ctx, r, r.store.Load)
+	snap, err := call(ctx, r, Store.Load)
 	if err != nil {
 		return false, nil, err
 	}
 	r.logSkipped(ctx, snap.Skipped)
 	if snap.Salt == "" {
-		snap.Salt, saltErr = call(ctx, r, func(ctx context.Context) (string, error) {
-			return r.store.EnsureSalt(ctx, candidate)
+		snap.Salt, saltErr = call(ctx, r, func(store Store, ctx context.Context) (string, error) {
+			return store.EnsureSalt(ctx, candidate)
 		})
 	}
 	return m.accept(snap, began, writes), saltErr, nil
@@ -159,9 +163,7 @@ func (r *Registry) logSkipped(ctx context.Context, skipped []error) {
 	}
 }
 
-// fresh, recipients and changed want m.mu held.
-
-func (m *mirror) fresh() bool { return !m.readAt.IsZero() && time.Since(m.readAt) <= mirrorAge }
+// recipients, salt and changed want m.mu held.
 
 func (m *mirror) recipients(err error) Recipients {
 	return Recipients{Devices: slices.Clone(m.snapshot.Devices), Salt: m.salt(), Err: err}
@@ -169,6 +171,9 @@ func (m *mirror) recipients(err error) Recipients {
 
 func (m *mirror) salt() string {
 	if m.snapshot.Salt == "" {
+		if m.ownSalt == "" {
+			m.ownSalt = randomHex(16)
+		}
 		return m.ownSalt
 	}
 	return m.snapshot.Salt
@@ -177,7 +182,7 @@ func (m *mirror) salt() string {
 // changed notes a write of this process: the store must be asked again, and a read that is under way be repeated.
 func (m *mirror) changed() {
 	m.writes++
-	m.readAt = time.Time{}
+	m.stale = clock.Deadline{}
 }
 
 // accept takes over what was read, unless this process wrote since the read began. A salt, once known, stays.
@@ -191,7 +196,7 @@ func (m *mirror) accept(snap Snapshot, began time.Time, writes int) bool {
 	if snap.Salt == "" {
 		snap.Salt = m.snapshot.Salt
 	}
-	m.snapshot, m.readAt = snap, began
+	m.snapshot, m.stale = snap, clock.NewDeadline(began, mirrorAge+1) // at 60 s sharp it still serves
 	return true
 }
 

@@ -22,6 +22,9 @@ var ErrUnavailable = errors.New("pairing: registry unavailable")
 // errSilent is the cause of ErrUnavailable when the store does not answer.
 var errSilent = fmt.Errorf("the store did not answer within %v", storeWait)
 
+// errNoStore is the cause of ErrUnavailable for a zero Registry.
+var errNoStore = errors.New("this Registry was not made by NewRegistry")
+
 // Registry is who gets paged: the paired phones and the collapse salt, kept in a [Store] that nodes may share. It is
 // safe for concurrent use.
 //
@@ -47,9 +50,8 @@ func NewRegistry(store Store, opts ...RegistryOption) *Registry {
 		panic("pairing: NewRegistry needs a store")
 	}
 	r := &Registry{
-		store:  store,
-		calls:  make(chan struct{}, maxStoreCalls),
-		mirror: mirror{ownSalt: randomHex(16)},
+		store: store,
+		calls: make(chan struct{}, maxStoreCalls),
 	}
 	for _, opt := range opts {
 		opt(r)
@@ -59,7 +61,7 @@ func NewRegistry(store Store, opts ...RegistryOption) *Registry {
 
 // Devices returns the paired phones, the first paired first.
 func (r *Registry) Devices(ctx context.Context) ([]Device, error) {
-	snap, err := call(ctx, r, r.store.Load)
+	snap, err := call(ctx, r, Store.Load)
 	if err != nil {
 		return nil, err
 	}
@@ -101,8 +103,8 @@ func (r *Registry) Pair(ctx context.Context, req Request, createdBy string) (d D
 		CreatedAt: time.Now().UTC().Truncate(time.Second),
 		CreatedBy: strings.ToValidUTF8(strings.ReplaceAll(createdBy, "\x00", ""), "\uFFFD"),
 	}
-	res, err := call(ctx, r, func(ctx context.Context) (paired, error) {
-		stored, created, err := r.store.Pair(ctx, d)
+	res, err := call(ctx, r, func(store Store, ctx context.Context) (paired, error) {
+		stored, created, err := store.Pair(ctx, d)
 		return paired{stored, created}, err
 	})
 	if err != nil {
@@ -121,7 +123,9 @@ type paired struct {
 // Revoke removes a phone, which no alert is sealed to from then on; nodes that share the store follow within a minute.
 // The error is [ErrUnknownDevice] when no phone has this id.
 func (r *Registry) Revoke(ctx context.Context, id string) error {
-	_, err := call(ctx, r, func(ctx context.Context) (struct{}, error) { return struct{}{}, r.store.Revoke(ctx, id) })
+	_, err := call(ctx, r, func(store Store, ctx context.Context) (struct{}, error) {
+		return struct{}{}, store.Revoke(ctx, id)
+	})
 	if err != nil {
 		return err
 	}
@@ -141,8 +145,11 @@ func (r *Registry) log() *slog.Logger {
 }
 
 // call makes one store call, in a goroutine of its own, and waits for it no longer than storeWait.
-func call[T any](ctx context.Context, r *Registry, fn func(context.Context) (T, error)) (T, error) {
+func call[T any](ctx context.Context, r *Registry, fn func(Store, context.Context) (T, error)) (T, error) {
 	var none T
+	if r.store == nil {
+		return none, unavailable(errNoStore)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, storeWait, errSilent)
 	defer cancel()
 	select {
@@ -163,7 +170,7 @@ func call[T any](ctx context.Context, r *Registry, fn func(context.Context) (T, 
 				done <- result{err: fmt.Errorf("the store panicked: %v", p)}
 			}
 		}()
-		value, err := fn(ctx)
+		value, err := fn(r.store, ctx)
 		done <- result{value, err}
 	}()
 	select {

@@ -42,6 +42,9 @@ func NewSQL(db *sql.DB, dialect Dialect) (*SQLStore, error) {
 	return &SQLStore{db: db, dialect: dialect}, nil
 }
 
+// Format writes the dialect, whatever the verb: the database's password is within.
+func (s *SQLStore) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "pairing.SQLStore{%s}", s.dialect) }
+
 // Both dialects number their parameters $1, $2, …, know ON CONFLICT, and return what they wrote. A change is a single
 // statement, so that it is atomic without a transaction. Times are text, which every driver reads alike and which sorts.
 const (
@@ -162,6 +165,9 @@ func (s *SQLStore) EnsureSalt(ctx context.Context, candidate string) (salt strin
 
 // do runs fn on a connection to a database that has our tables. An error of it says what could not be done.
 func (s *SQLStore) do(ctx context.Context, what string, fn func(*sql.Conn) error) error {
+	if s.db == nil {
+		return errors.New("pairing: this SQLStore was not made by NewSQL")
+	}
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("pairing: connect to %s to %s: %w", s.dialect, what, err)
