@@ -1,11 +1,14 @@
 package main_test
 
 import (
+	"bufio"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -59,19 +62,25 @@ func TestInterruptWaitsForApple(t *testing.T) {
 	sent := make(chan error, 1)
 	go func() { sent <- sendTest(t, r, relaytest.NewPhone()) }()
 	<-underway
-	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
 	address, err := url.Parse(sealedURL(r))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for { // until it no longer listens
-		conn, err := net.Dial("tcp", address.Host)
-		if err != nil {
-			break
-		}
-		conn.Close()
+	idle, err := net.Dial("tcp", address.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Close()
+	fmt.Fprintf(idle, "HEAD / HTTP/1.1\r\nHost: relay\r\n\r\n")
+	answers := bufio.NewReader(idle)
+	if _, err := http.ReadResponse(answers, &http.Request{Method: http.MethodHead}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := answers.ReadByte(); err != io.EOF { // until it closes what is idle
+		t.Fatal(err)
 	}
 	close(proceed)
 	if err := <-sent; err != nil {
