@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -43,6 +44,31 @@ func TestBridgeWithItsSecretFromTheEnvironment(t *testing.T) {
 	}
 	if strings.Contains(stdout, secret) {
 		t.Error("the report has the secret")
+	}
+}
+
+func TestWhereTheTargetIsFrom(t *testing.T) {
+	const url = "http://relay.example/relay"
+	secret := map[string]string{"SEALPUSH_CLIENT_SECRET": "s3cr3t"}
+	for _, tt := range []struct {
+		name string
+		args []string
+		env  map[string]string
+		want conformance.Target
+	}{
+		{"a flag", []string{"-url", url}, map[string]string{"SEALPUSH_RELAY_URL": "http://other.example"},
+			conformance.Target{URL: url}},
+		{"the environment", nil, map[string]string{"SEALPUSH_RELAY_URL": url}, conformance.Target{URL: url}},
+		{"a secret for no bridge", []string{"-url", url}, secret, conformance.Target{URL: url}},
+		{"a bridge relay at -url", []string{"-url", url, "-token-url", "http://token.example", "-client-id", "suite"}, secret,
+			conformance.Target{URL: url, Bridge: conformance.Bridge{
+				TokenURL: "http://token.example", RelayURL: url, ClientID: "suite", ClientSecret: "s3cr3t",
+			}}},
+	} {
+		opts, err := parseFlags(append(tt.args, "-pace", "0"), func(name string) string { return tt.env[name] }, io.Discard)
+		if err != nil || opts.target != tt.want {
+			t.Errorf("%s: %v, %v", tt.name, opts.target, err)
+		}
 	}
 }
 

@@ -21,10 +21,12 @@ func (a *apple) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&a.host, "apns-host", apns.Production, "with -apns-key: base `URL` of the push service; the sandbox is "+apns.Sandbox)
 }
 
+func (a *apple) forwards() bool { return a.keyFile != "" }
+
 // options returns what makes a relay forward to Apple, and a function to call
 // in the end.
 func (a *apple) options() (opts []relaytest.RelayOption, closeForwarder func(), err error) {
-	if a.keyFile == "" {
+	if !a.forwards() {
 		if a.team != "" || a.topic != "" {
 			return nil, nil, errors.New("-apns-team and -topic need -apns-key")
 		}
@@ -46,7 +48,7 @@ func (a *apple) options() (opts []relaytest.RelayOption, closeForwarder func(), 
 
 // destination says where alerts go.
 func (a *apple) destination() string {
-	if a.keyFile == "" {
+	if !a.forwards() {
 		return "memory, where phones of this repository fetch them"
 	}
 	return a.host + ", for " + a.topic

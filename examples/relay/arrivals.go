@@ -32,7 +32,7 @@ type push struct {
 
 func arrivals(sealed *relaytest.Relay, bridge *relaytest.BridgeService, clientID string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		answer := arrived{Alerts: len(sealed.Requests()), Devices: []device{}, Pushes: []push{}}
+		answer := arrived{Alerts: sealed.Stats().Requests, Devices: []device{}, Pushes: []push{}}
 		for _, d := range bridge.Devices(clientID) {
 			answer.Devices = append(answer.Devices, device{d.Platform, d.BundleID})
 		}
@@ -62,6 +62,9 @@ type statusRecorder struct {
 	http.ResponseWriter
 	status int
 }
+
+// Unwrap lets the relay set the deadline by which a body must have arrived.
+func (r *statusRecorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 func (r *statusRecorder) WriteHeader(status int) {
 	r.status = status

@@ -16,8 +16,8 @@ type guide struct {
 // jq's place, which not everybody has. They carry no comments, at which an
 // interactive zsh would stumble.
 var guideTemplate = template.Must(template.New("guide").Parse(`Sealed relay    {{.Sealed}}
-  forwards to   {{.Destination}}
-  inbox         {{.Inbox}}
+  forwards to   {{.Destination}}{{with .Inbox}}
+  inbox         {{.}}{{end}}
 Token service   {{.Token}}
 Push relay      {{.Push}}
 

@@ -94,10 +94,16 @@ func run(ctx context.Context, opts options, out io.Writer) error {
 	mux.Handle(sealedPath, http.StripPrefix(sealedPath, sealed))
 	mux.Handle(tokenPath+"/", http.StripPrefix(tokenPath, bridge.TokenHandler()))
 	mux.Handle(pushPath+"/", http.StripPrefix(pushPath, bridge.RelayHandler()))
-	mux.Handle(inboxPath, sealed.InboxHandler())
 	mux.Handle("GET /{$}", arrivals(sealed, bridge, opts.clientID))
 	server := &http.Server{Handler: logged(mux), ReadHeaderTimeout: 10 * time.Second}
-	server.RegisterOnShutdown(sealed.Close) // or a phone that waits for alerts would hold it up
+	inbox := ""
+	if !opts.apple.forwards() {
+		inbox = baseURL + inboxPath
+		mux.Handle(inboxPath, sealed.InboxHandler())
+		// Or a phone that waits for alerts would hold it up. On their way to
+		// Apple, alerts are waited for: no daemon posts them again.
+		server.RegisterOnShutdown(sealed.Close)
+	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 
@@ -105,7 +111,7 @@ func run(ctx context.Context, opts options, out io.Writer) error {
 		Base:         baseURL,
 		Sealed:       baseURL + sealedPath,
 		Destination:  opts.apple.destination(),
-		Inbox:        baseURL + inboxPath,
+		Inbox:        inbox,
 		Token:        bridge.TokenURL,
 		Push:         bridge.RelayURL,
 		ClientID:     opts.clientID,

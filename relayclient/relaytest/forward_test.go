@@ -121,6 +121,22 @@ func TestForwardOutlivesItsRequest(t *testing.T) {
 	})
 }
 
+func TestForwardEndsAfterHalfAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		quiet := relaytest.WithLogger(slog.New(slog.DiscardHandler))
+		relay := relaytest.NewRelay(relaytest.InMemory(), quiet, relaytest.WithForwarder(forwarderFunc(
+			func(ctx context.Context, m relaytest.Message) error {
+				<-ctx.Done()
+				return ctx.Err()
+			})))
+		defer relay.Close()
+		begin := time.Now()
+		if got := outcomeOf(t, relay); got != "502" || time.Since(begin) != 30*time.Second {
+			t.Errorf("%s after %v", got, time.Since(begin))
+		}
+	})
+}
+
 func TestCloseEndsForwards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quiet := relaytest.WithLogger(slog.New(slog.DiscardHandler))

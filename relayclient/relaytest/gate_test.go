@@ -181,6 +181,55 @@ func TestGateCountsForwardsOnTheirWay(t *testing.T) {
 	g.expect("y", limited)
 }
 
+// The window runs from when a forward began, however long it took.
+func TestGateAfterASlowForward(t *testing.T) {
+	g := newGateAt(t)
+	if o, _ := g.gate.admit(g.now, "device", "a"); o != forwarded {
+		t.Fatal(o)
+	}
+	g.gate.settle(g.now.Add(20*time.Second), g.now, "device", "a", true)
+	g.now = g.now.Add(75*time.Second - 1)
+	g.expect("a", coalesced)
+	g.now = g.now.Add(1)
+	g.expect("a", forwarded)
+}
+
+func TestGateCountsAHundredThousandDevices(t *testing.T) {
+	g := newGateAt(t)
+	post := func(i int) outcome {
+		device := fmt.Sprint(i)
+		o, _ := g.gate.admit(g.now, device, "a")
+		if o == forwarded {
+			g.gate.settle(g.now, g.now, device, "a", true)
+		}
+		return o
+	}
+	for i := range 100_000 {
+		if o := post(i); o != forwarded {
+			t.Fatalf("device %d: %s", i, o)
+		}
+	}
+	if o := post(100_000); o != overloaded {
+		t.Errorf("one more: %s", o)
+	}
+	g.now = g.now.Add(30 * time.Minute) // and nobody has swept
+	if o := post(100_000); o != forwarded {
+		t.Errorf("one more, once the others no longer matter: %s", o)
+	}
+}
+
+func TestGateRemembersForTheLongestWindow(t *testing.T) {
+	g := newGateAt(t)
+	g.gate = newGate(Policy{CoalesceWindow: time.Hour, FlapWindow: time.Minute}.withDefaults())
+	g.expect("a", forwarded)
+	g.now = g.now.Add(time.Hour - 1)
+	g.gate.sweep(g.now)
+	g.expect("a", coalesced)
+	if left := g.gate.sweep(g.now.Add(1)); left != 0 {
+		t.Errorf("%d devices left", left)
+	}
+}
+
 // What sweep forgets must not have mattered: a gate that is swept at every step
 // answers as one that never is.
 func TestGateForgetsOnlyWhatDoesNotMatter(t *testing.T) {

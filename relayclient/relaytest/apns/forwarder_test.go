@@ -286,9 +286,18 @@ func TestNewRefuses(t *testing.T) {
 			}
 		})
 	}
-	for _, host := range []string{apns.Production, apns.Sandbox, apns.Sandbox + "/"} {
-		if _, err := apns.New(key, topic, apns.WithHost(host)); err != nil {
-			t.Errorf("%s: %v", host, err)
+}
+
+// The names are those of "Sending notification requests to APNs" in Apple's
+// documentation.
+func TestHosts(t *testing.T) {
+	key, _ := newKey(t)
+	for want, opts := range map[string][]apns.Option{
+		"APNs forwarder for com.example.pager at https://api.push.apple.com":         nil,
+		"APNs forwarder for com.example.pager at https://api.sandbox.push.apple.com": {apns.WithHost(apns.Sandbox + "/")},
+	} {
+		if f, err := apns.New(key, topic, opts...); err != nil || fmt.Sprint(f) != want {
+			t.Errorf("%v, %v; want %s", f, err, want)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func answerChecks() []Check {
 			Does:     "Posts an object without members. Wants a JSON answer of that shape.",
 			run: aboutRefusal(func(r response) error {
 				if body := r.decode(); body.V != 1 || body.Error == "" {
-					return fmt.Errorf(`answered %v; want {"v":1,"error":…}`, r)
+					return fmt.Errorf(`want {"v":1,"error":…}; answered %v`, r)
 				}
 				return nil
 			}),
@@ -38,7 +38,7 @@ func answerChecks() []Check {
 				error := r.decode().Error
 				words := strings.FieldsFunc(error, func(c rune) bool { return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z') })
 				if !slices.ContainsFunc(memberNames(), func(name string) bool { return slices.Contains(words, name) }) {
-					return fmt.Errorf("answered %v; want the name of a member that is missing", r)
+					return fmt.Errorf("want the name of a member that is missing; answered %v", r)
 				}
 				return nil
 			}),
@@ -143,7 +143,7 @@ func wantStatus(want int) func(response) error {
 		if r.status == want {
 			return nil
 		}
-		return fmt.Errorf("answered %v; want %d", r, want)
+		return fmt.Errorf("want %d; answered %v", want, r)
 	}
 }
 

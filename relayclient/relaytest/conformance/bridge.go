@@ -49,7 +49,7 @@ func (r response) succeeded() error {
 	if r.status/100 == 2 {
 		return nil
 	}
-	return fmt.Errorf("answered %v; want 2xx", r)
+	return fmt.Errorf("want 2xx; answered %v", r)
 }
 
 // register registers a device, to be unregistered by the function it returns.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 )
 
 func endureChecks() []Check {
@@ -61,6 +62,10 @@ func endureChecks() []Check {
 	}
 }
 
+// headStart is how long a relay has to turn to a slow request, so that the
+// envelope after it does not overtake it.
+const headStart = 100 * time.Millisecond
+
 // othersServed keeps a connection open on which write has sent something, and
 // posts an envelope on another one.
 func (s *session) othersServed(ctx context.Context, what string, write func(io.Writer) error) error {
@@ -71,6 +76,9 @@ func (s *session) othersServed(ctx context.Context, what string, write func(io.W
 	defer conn.Close()
 	if err := write(conn); err != nil {
 		return s.noAnswer(err)
+	}
+	if err := sleep(ctx, headStart); err != nil {
+		return err
 	}
 	return during("during "+what, s.acceptsAnew(ctx))
 }

@@ -129,7 +129,7 @@ func (r response) accepted() error {
 	if r.took() {
 		return nil
 	}
-	return fmt.Errorf("answered %v; want 2xx, or 410 since the push service knows no such device", r)
+	return fmt.Errorf("want 2xx, or 410 since the push service knows no such device; answered %v", r)
 }
 
 func (r response) took() bool { return r.status/100 == 2 || r.status == http.StatusGone }
@@ -177,5 +177,5 @@ func (r response) refused() error {
 	if r.status/100 == 4 && r.status != http.StatusGone && r.status != http.StatusTooManyRequests {
 		return nil
 	}
-	return fmt.Errorf("answered %v; want a 4xx other than 410 and 429", r)
+	return fmt.Errorf("want a 4xx other than 410 and 429; answered %v", r)
 }

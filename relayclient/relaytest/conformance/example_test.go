@@ -28,12 +28,12 @@ func ExampleEvaluate() {
 		}
 	}
 	// Output:
-	// refuse-not-json: no body: answered 202; want a 4xx other than 410 and 429
-	// refuse-not-object: null: answered 202; want a 4xx other than 410 and 429
-	// refuse-v: v is missing: answered 202; want a 4xx other than 410 and 429
-	// refuse-device: device is missing: answered 202; want a 4xx other than 410 and 429
-	// refuse-ciphertext: ciphertext is missing: answered 202; want a 4xx other than 410 and 429
-	// refuse-collapse-id: collapseId is missing: answered 202; want a 4xx other than 410 and 429
-	// refuse-priority: priority is missing: answered 202; want a 4xx other than 410 and 429
+	// refuse-not-json: no body: want a 4xx other than 410 and 429; answered 202
+	// refuse-not-object: null: want a 4xx other than 410 and 429; answered 202
+	// refuse-v: v is missing: want a 4xx other than 410 and 429; answered 202
+	// refuse-device: device is missing: want a 4xx other than 410 and 429; answered 202
+	// refuse-ciphertext: ciphertext is missing: want a 4xx other than 410 and 429; answered 202
+	// refuse-collapse-id: collapseId is missing: want a 4xx other than 410 and 429; answered 202
+	// refuse-priority: priority is missing: want a 4xx other than 410 and 429; answered 202
 	// endure-oversize: a body of 1 MiB was answered 202
 }

@@ -165,7 +165,7 @@ func aboutPushToTwo(expect func(r response, before int) error) func(context.Cont
 func statesResults(r response, before int) error {
 	body := r.decodeBridge()
 	if !body.succeeded() || len(body.Results) != before+2 {
-		return fmt.Errorf("answered %v; want the results of two devices more than the %d before", r, before)
+		return fmt.Errorf("want the results of two devices more than the %d before; answered %v", before, r)
 	}
 	var platforms []string
 	for _, result := range body.Results {

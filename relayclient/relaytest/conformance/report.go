@@ -8,8 +8,8 @@ import (
 )
 
 // A Report is what an [Evaluate] found. Its JSON has the same members as the
-// struct, and durations in nanoseconds. It holds no credentials and no device
-// tokens. It is a plain value.
+// struct, and durations in nanoseconds. It holds no credentials, and of
+// device tokens only made-up ones, where a relay quotes them. It is a plain value.
 type Report struct {
 	SealedRelay  string        `json:"sealedRelay,omitempty"`  // URL without credentials and query
 	TokenService string        `json:"tokenService,omitempty"` // likewise

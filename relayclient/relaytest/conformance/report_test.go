@@ -245,6 +245,54 @@ func TestDeadDevicesAreAccepted(t *testing.T) {
 	})
 }
 
+// The contract has no word for what became of an envelope.
+func TestOutcomesInOtherWordsAreNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		relay := relaytest.NewUnstartedRelay()
+		t.Cleanup(relay.Close)
+		target := serveInBubble(t, brokenRelay{after: func(_ *post, a *httptest.ResponseRecorder) {
+			if a.Code == http.StatusAccepted {
+				a.Body = bytes.NewBufferString(`{"outcome":"queued"}`)
+			}
+		}}.over(relay), nil)
+		report, err := conformance.Evaluate(t.Context(), target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range report.Results {
+			want := conformance.Pass
+			if strings.HasPrefix(r.Check, "dedup-") || r.Check == "answer-accepted" {
+				want = conformance.NotStated
+			}
+			if r.Verdict != want {
+				t.Errorf("%s: %s, want %s: %s", r.Check, r.Verdict, want, r.Detail)
+			}
+		}
+	})
+}
+
+// A long answer is cut short, and what was wanted of it is still there to read.
+func TestALongAnswerLeavesRoomForWhatWasWanted(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNotImplemented)
+		io.WriteString(w, strings.Repeat("<p>Not implemented.</p>", 100))
+	}))
+	defer server.Close()
+	report, err := conformance.Evaluate(t.Context(), conformance.Target{URL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for check, want := range map[string]string{
+		"accept-envelope": "want 2xx", "refuse-not-json": "want a 4xx", "status-400": "want 400", "status-405": "want 405",
+		"answer-refused": `want {"v":1,"error":…}`,
+	} {
+		i := slices.IndexFunc(report.Results, func(r conformance.Result) bool { return r.Check == check })
+		if i < 0 || !strings.Contains(report.Results[i].Detail, want) || len(report.Results[i].Detail) > 250 {
+			t.Errorf("%s: %v", check, report.Results[i])
+		}
+	}
+}
+
 // A client in use has phones that must not ring for the suite.
 func TestNoSecondPushToPhonesInUse(t *testing.T) {
 	service := relaytest.NewBridgeService(relaytest.WithHashRounds(1))

@@ -180,7 +180,11 @@ func issuesToken(ctx context.Context, s *session) error {
 		return err
 	}
 	if r.status != http.StatusOK || answer.AccessToken == "" {
-		return fmt.Errorf("answered %d, and no JSON with an access_token", r.status)
+		hint := ""
+		if r.status/100 == 4 { // the suite cannot tell its own mistake from the service's
+			hint = "; is the client known there, with this secret?"
+		}
+		return fmt.Errorf("answered %d, and no JSON with an access_token%s", r.status, hint)
 	}
 	if !strings.EqualFold(answer.TokenType, "Bearer") || answer.ExpiresIn <= 0 {
 		return fmt.Errorf("token_type %q and expires_in %v; want Bearer and the seconds that the token lives", answer.TokenType, answer.ExpiresIn)
