@@ -92,7 +92,6 @@ func TestValidate(t *testing.T) {
 		{"sla without check", []func(*payload.Alert){sla, func(a *payload.Alert) { a.SLACheck = "" }}, "sla_check"},
 		{"NaN", []func(*payload.Alert){sla, func(a *payload.Alert) { a.ThresholdSeconds = new(math.NaN()) }}, "threshold_seconds"},
 		{"infinity", []func(*payload.Alert){sla, func(a *payload.Alert) { a.ObservedSeconds = new(math.Inf(-1)) }}, "observed_seconds"},
-		{"41 lines", []func(*payload.Alert){func(a *payload.Alert) { a.LogTail = make([]string, 41) }}, "log_tail"},
 		{"40 lines", []func(*payload.Alert){func(a *payload.Alert) { a.LogTail = make([]string, 40) }}, ""},
 		{"log tail on an event", []func(*payload.Alert){event, func(a *payload.Alert) { a.LogTail = []string{""} }}, "log_tail"},
 		{"log tail on a test", []func(*payload.Alert){test, func(a *payload.Alert) { a.LogTail = []string{""} }}, "log_tail"},

@@ -45,7 +45,7 @@ func (e *SizeError) Error() string {
 // Fit validates an alert, shrinks it until its plaintext takes at most maxBytes, and encodes it. For an alert that will
 // be sealed, maxBytes is seal.MaxPlaintext. It shrinks in the protocol's order and stops as soon as the alert fits:
 //
-//  1. The oldest lines of LogTail are dropped, as few as need be.
+//  1. The oldest lines of LogTail are dropped, as few as need be; those before the last [MaxLogLines] always are.
 //  2. Message, then FailReason, then Subject is cut to half its length, again and again, never below 64 characters. A
 //     character is a Unicode code point and is never split.
 //  3. Schedule, StartedAt and RunID are dropped, one at a time, in that order.
@@ -53,10 +53,13 @@ func (e *SizeError) Error() string {
 // An alert that breaks the protocol is a [*FieldError], as of [Alert.Validate]. One that cannot be made to fit is a
 // [*SizeError]. The alert that was passed in is not modified; the result shares its strings and log lines.
 func Fit(a Alert, maxBytes int) (Fitted, error) {
+	excess := max(0, len(a.LogTail)-MaxLogLines) // a page is worth more than a scolding
+	a.LogTail = a.LogTail[excess:]
 	if err := a.Validate(); err != nil {
 		return Fitted{}, err
 	}
 	f := fitter{Fitted: Fitted{Alert: a}, size: headSize(&a), limit: maxBytes}
+	f.Trimmed.LogLines = excess
 	f.keepNewestLines()
 	f.shorten("message", &f.Alert.Message)
 	f.shorten("fail_reason", &f.Alert.FailReason)
@@ -93,7 +96,7 @@ func (f *fitter) keepNewestLines() {
 		first--
 		f.size = size
 	}
-	f.Trimmed.LogLines = first
+	f.Trimmed.LogLines += first
 	f.Alert.LogTail = nil
 	if first < len(lines) {
 		f.Alert.LogTail = slices.Clip(lines[first:])

@@ -221,3 +221,24 @@ func TestAllocations(t *testing.T) {
 		}
 	}
 }
+
+// A caller who forgot LogTail must not lose the page over it.
+func TestFitTakesMoreLinesThanAreSent(t *testing.T) {
+	alert := payload.NewFailure("h", "n")
+	alert.LogTail = slices.Repeat([]string{"old"}, 461)
+	alert.LogTail = append(alert.LogTail, slices.Repeat([]string{"new"}, payload.MaxLogLines)...)
+	requireFieldError(t, alert.Validate(), "log_tail")
+	fitted, err := payload.Fit(alert, 2202)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(fitted.Alert.LogTail) != payload.MaxLogLines || slices.Contains(fitted.Alert.LogTail, "old") || fitted.Trimmed.LogLines != 461 {
+		t.Errorf("%d lines, %d dropped", len(fitted.Alert.LogTail), fitted.Trimmed.LogLines)
+	}
+	if len(alert.LogTail) != 501 {
+		t.Errorf("the caller's alert has %d lines", len(alert.LogTail))
+	}
+	if fitted, err = payload.Fit(alert, 400); err != nil || fitted.Trimmed.LogLines+len(fitted.Alert.LogTail) != 501 {
+		t.Errorf("%v, %d dropped and %d left of 501", err, fitted.Trimmed.LogLines, len(fitted.Alert.LogTail))
+	}
+}

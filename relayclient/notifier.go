@@ -53,8 +53,9 @@ func WithPriority(p Priority) NotifyOption {
 //
 // It has no error that a caller would have to handle. The registry is read from
 // a mirror at most a minute old, so a store that is down costs no page; see
-// [pairing.Registry.Recipients]. Nobody paired means no outcomes, and one line
-// in the log.
+// [pairing.Registry.Recipients]. Nobody to page means no outcomes, and one line
+// in the log that says whether nobody is paired or the registry could not be
+// read yet.
 func (n *Notifier) Notify(ctx context.Context, alert payload.Alert, opts ...NotifyOption) []Outcome {
 	if n == nil || n.client == nil {
 		return nil
@@ -66,8 +67,13 @@ func (n *Notifier) Notify(ctx context.Context, alert payload.Alert, opts ...Noti
 		alert.Host = n.host
 	}
 	recipients := n.registry.Recipients(ctx)
-	if len(recipients.Devices) == 0 && recipients.Err == nil {
-		n.client.log(ctx, slog.LevelWarn, "alert not sent: no phone is paired", slog.String("alert", string(alert.Kind)))
+	kind := slog.String("alert", string(alert.Kind))
+	switch {
+	case len(recipients.Devices) > 0:
+	case recipients.Err != nil:
+		n.client.log(ctx, slog.LevelError, "alert not sent: registry unavailable, and no phone is known", kind)
+	default:
+		n.client.log(ctx, slog.LevelWarn, "alert not sent: no phone is paired", kind)
 	}
 	push := Push{Alert: alert, Salt: recipients.Salt}
 	for _, opt := range opts {

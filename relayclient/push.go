@@ -61,6 +61,7 @@ const maxPushToken = 4096
 // message is what the envelopes of one push have in common.
 type message struct {
 	plaintext  []byte
+	trimmed    payload.Trimmed
 	collapseID string
 	priority   string
 	event      bool
@@ -80,6 +81,7 @@ func newMessage(push Push) (message, error) {
 	}
 	return message{
 		plaintext:  fitted.Plaintext,
+		trimmed:    fitted.Trimmed,
 		collapseID: id,
 		priority:   push.Priority.String(),
 		event:      push.Alert.Kind == payload.KindEvent,

@@ -23,7 +23,8 @@ import (
 // The context bounds the whole: POSTs in flight when it ends are abandoned, and
 // devices whose turn had not come are [ErrNotAttempted]. An alert that cannot be
 // sent to anybody (it is not valid, too large, or has no salt) gives every
-// device the same error.
+// device the same error. What had to be cut to make it fit is logged at Debug;
+// payload.Fit tells a caller.
 func (c *Client) Send(ctx context.Context, push Push, devices []pairing.Device) []Outcome {
 	outcomes := make([]Outcome, len(devices))
 	for i, device := range devices {
@@ -42,6 +43,10 @@ func (c *Client) Send(ctx context.Context, push Push, devices []pairing.Device) 
 	if err != nil {
 		c.log(ctx, slog.LevelError, "alert not sent to any device", slog.Int("devices", len(devices)), slog.Any("error", err))
 		return failAll(outcomes, err)
+	}
+	if cut := message.trimmed; !cut.IsZero() {
+		c.log(ctx, slog.LevelDebug, "alert shortened to fit", slog.Int("log_lines_dropped", cut.LogLines),
+			slog.Any("shortened", cut.Shortened), slog.Any("dropped", cut.Dropped))
 	}
 	c.pool.enter()
 	defer c.pool.leave()

@@ -90,7 +90,7 @@ func TestEnvelope(t *testing.T) {
 func TestCollapseIDIsDerivedAfterFitting(t *testing.T) {
 	relay := relaytest.NewRelay()
 	defer relay.Close()
-	client, _ := newClient(t, relay)
+	client, log := newClient(t, relay)
 	_, devices := phones(1)
 	alert := failure()
 	alert.RunID = strings.Repeat("r", 3000)
@@ -99,6 +99,9 @@ func TestCollapseIDIsDerivedAfterFitting(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantAllDelivered(t, client.Send(t.Context(), relayclient.Push{Alert: alert, Salt: salt}, devices), devices)
+	if lines := log.lines(); len(lines) != 1 || !strings.Contains(lines[0], "alert shortened to fit") || !strings.Contains(lines[0], "run_id") {
+		t.Errorf("log %q, want what was dropped", lines)
+	}
 	envelope, err := relay.Requests()[0].Envelope()
 	if err != nil {
 		t.Fatal(err)

@@ -133,6 +133,8 @@ func (r *Registry) logRefresh(ctx context.Context, err, saltErr error) {
 	m.mu.Unlock()
 
 	switch {
+	case err != nil && devices == 0:
+		r.log().WarnContext(ctx, "registry unavailable, no phone is known yet", "error", err)
 	case err != nil:
 		r.log().WarnContext(ctx, "registry unavailable, alerts go to the last-known devices", "devices", devices, "error", err)
 	case wasDown:
