@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -62,7 +63,10 @@ func TestSoak(t *testing.T) {
 	defer relay.Close()
 	faulty := &faultyRelay{next: relay, random: rand.New(rand.NewPCG(*soakSeed, 0)), answers: map[int]int{}}
 	server := httptest.NewServer(faulty)
-	client, _ := newClientAt(t, server.URL)
+	client, err := relayclient.New(server.URL, relayclient.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
 	devices := sharedKeyDevices(40)
 	counted := map[int]int{}
 	alerts := 0
