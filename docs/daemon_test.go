@@ -6,6 +6,9 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -16,6 +19,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/seal"
 )
 
 // A daemon made of the guide's blocks: a phone pairs over HTTP, a job fails, the
@@ -74,6 +78,54 @@ func report(ctx context.Context, notifier *relayclient.Notifier, started time.Ti
 	alert.FailReason = "exit code 3"
 	alert.LogTail = payload.LogTail(captured) // the last 40 lines
 	notifier.Notify(ctx, alert)
+}
+
+// The guide's other blocks: a phone that is gone, and what would be cut.
+func TestDaemonGuideLooksCloser(t *testing.T) {
+	relay := relaytest.NewRelay()
+	defer relay.Close()
+	relay.Script(relaytest.Always, relaytest.Answer{Status: http.StatusGone})
+	client, err := relayclient.New(relay.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	store, err := pairing.OpenFile(filepath.Join(t.TempDir(), "devices.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := pairing.NewRegistry(store)
+	phone := relaytest.NewPhone()
+	request := pairing.Request{Name: "phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: phone.PushToken()}
+	if _, _, err := registry.Pair(t.Context(), request, ""); err != nil {
+		t.Fatal(err)
+	}
+	notifier, err := relayclient.NewNotifier(client, registry, "node-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	warnOfDeadPhones(t.Context(), notifier, payload.NewFailure("", "backup"))
+	if err := showFit(payload.NewFailure("", "backup"), "node-a"); err != nil {
+		t.Error(err)
+	}
+}
+
+func warnOfDeadPhones(ctx context.Context, notifier *relayclient.Notifier, alert payload.Alert) {
+	for _, outcome := range notifier.Notify(ctx, alert) {
+		if errors.Is(outcome.Err, relayclient.ErrDeviceGone) {
+			slog.Warn("this phone must pair again", "device", outcome.DeviceID) // or registry.Revoke(ctx, outcome.DeviceID)
+		}
+	}
+}
+
+func showFit(alert payload.Alert, host string) error {
+	alert.Host = host
+	fitted, err := payload.Fit(alert, seal.MaxPlaintext)
+	if err != nil {
+		return err
+	}
+	fmt.Println(fitted.Trimmed.LogLines, "lines would go")
+	return nil
 }
 
 func requireToken(token string, next http.Handler) http.Handler {

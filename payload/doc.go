@@ -18,7 +18,7 @@
 // # What is sent
 //
 // A zero field is not sent: empty text, the zero time, a nil pointer, no lines. ExitCode, ThresholdSeconds and
-// ObservedSeconds are pointers because 0 is a value that must reach the phone; write new(0). Times are sent in UTC, the
+// ObservedSeconds are pointers because 0 is a value that must reach the phone; write new(0), as Go 1.26 lets you. Times are sent in UTC, the
 // alert's own in whole seconds, the others to the microsecond.
 //
 // The plaintext is byte for byte what the deployed daemon writes, so that alerts from a mixed fleet look alike. Only

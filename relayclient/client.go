@@ -15,7 +15,7 @@ import (
 
 // MaxInFlight is how many POSTs a relay must be ready to see at once for one
 // alert (relay protocol, "Inbound request"); no [Client.Send] goes over it. Two
-// at the same time count apart.
+// that run at the same time may have 200 together.
 const MaxInFlight = 100
 
 // DefaultTimeout bounds each POST unless [WithTimeout] says otherwise.

@@ -103,7 +103,8 @@ func (n *Notifier) Test(ctx context.Context, deviceID string) (Outcome, error) {
 	return n.client.Send(ctx, push, []pairing.Device{device})[0], nil
 }
 
-// TestStatus is [Notifier.Test] as a [pairing.Tester], for [pairing.Handler].
+// TestStatus is for [pairing.Handler], which wants a [pairing.Tester]: it is
+// [Notifier.Test] in that form.
 func (n *Notifier) TestStatus(ctx context.Context, deviceID string) (status int, err error) {
 	outcome, err := n.Test(ctx, deviceID)
 	if err != nil {

@@ -4,7 +4,7 @@
 // pairing. From then on anyone who holds that public key can [Seal] a message
 // to the phone, and only the phone can [Open] it:
 //
-//	key, err := seal.ParsePublicKey(text) // what the phone showed at pairing
+//	key, err := seal.ParsePublicKey(text) // what the phone sent when it paired
 //	if err != nil {
 //		return err // says what is wrong with the text; errors.Is(err, seal.ErrInvalidKey)
 //	}

@@ -8,8 +8,9 @@ import (
 )
 
 // The three ways in which [Verifier.Verify] fails; see [StatusCode] for how a
-// relay answers each. An expired token also is [jwt.ErrTokenExpired], one for
-// another audience [jwt.ErrTokenInvalidAudience], and so on, for errors.Is.
+// relay answers each. For errors.Is they also are what package
+// github.com/golang-jwt/jwt/v5 says: [jwt.ErrTokenExpired] for an expired token,
+// [jwt.ErrTokenInvalidAudience] for one for somebody else, and so on.
 var (
 	ErrInvalidToken      = errors.New("verify: invalid token")
 	ErrInsufficientScope = errors.New("verify: insufficient scope")

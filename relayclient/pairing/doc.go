@@ -10,13 +10,13 @@
 //	}
 //	registry := pairing.NewRegistry(store)
 //	api := pairing.Handler(registry, test) // see the next section before mounting it
-//	mux.Handle("/push/", requireToken(api))
+//	mux.Handle("/push/", requireToken(token, api))
 //
 // # The handler authenticates nobody
 //
 // Whoever can reach [Handler] can pair a phone of theirs and read every alert from then on. It checks no token, no
 // session and no address. The caller must put a check in front of it, and serve it over TLS or on a loopback address:
-// the example of Handler shows a bearer token compared in constant time. The fingerprint in its answers is for a person
+// docs/daemon.md shows a bearer token compared in constant time. The fingerprint in its answers is for a person
 // to compare with the one the phone shows, so that nobody can have put another key in between.
 //
 // # When the store is down

@@ -40,7 +40,7 @@ func WithCaller(caller func(*http.Request) string) HandlerOption {
 // cut to their last six characters, public keys are whole and come with their fingerprints.
 //
 // It does not authenticate anybody and sends no CORS headers: who can reach it decides who is paged. Put a check in
-// front, as the example does, and give the server timeouts. It panics when reg is nil.
+// front, as docs/daemon.md does, and give the server timeouts. It panics when reg is nil.
 func Handler(reg *Registry, test Tester, opts ...HandlerOption) http.Handler {
 	if reg == nil {
 		panic("pairing: Handler needs a registry")

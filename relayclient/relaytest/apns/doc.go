@@ -12,7 +12,7 @@
 //	defer forwarder.Close()
 //	relay := relaytest.NewUnstartedRelay(relaytest.WithForwarder(forwarder), relaytest.WithHistory(0))
 //	defer relay.Close()
-//	server := &http.Server{Addr: ":8080", Handler: relay, ReadTimeout: 10 * time.Second}
+//	server := &http.Server{Addr: ":8080", Handler: relay, ReadTimeout: 15 * time.Second}
 //
 // The key is a .p8 file from Apple's developer pages ("Keys", with Apple Push
 // Notifications service enabled); the topic is the app's bundle id.
