@@ -55,7 +55,7 @@ func drip(head string) func(net.Conn, []byte) {
 	return func(conn net.Conn, _ []byte) {
 		_, err := io.WriteString(conn, head)
 		for err == nil {
-			time.Sleep(time.Second)
+			advance(time.Second)
 			_, err = io.WriteString(conn, "1")
 		}
 	}
@@ -370,7 +370,7 @@ func assault(t *testing.T, c caller, a attack) {
 		fmt.Fprintf(&w.log, "%v %+v %#v\n", err, err, err)
 	}
 	w.attack.Store(nil)
-	time.Sleep(2 * time.Minute) // past every back-off
+	advance(2 * time.Minute) // past every back-off
 	if err := call(t.Context()); err != nil {
 		t.Errorf("the next call: %v", err)
 	}
@@ -381,3 +381,6 @@ func assault(t *testing.T, c caller, a attack) {
 	}
 	wantNoSecret(t, w.log.String(), []form{asText}, w.secrets...)
 }
+
+// advance lets the bubble's time pass.
+func advance(d time.Duration) { <-time.After(d) }

@@ -132,7 +132,7 @@ func TestSlowAnswerProlongsNoToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := time.Now()
 		source := newSource(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			time.Sleep(9 * time.Second)
+			advance(9 * time.Second)
 			io.WriteString(w, `{"access_token":"opaque","expires_in":3600}`)
 		}))
 		if token, want := mustToken(t, source), asked.Add(time.Hour); !token.Expiry.Equal(want) {

@@ -52,7 +52,7 @@ func FuzzTokenResponse(f *testing.F) {
 			if life > 365*24*time.Hour {
 				t.Fatalf("lives for %v", life)
 			}
-			time.Sleep(life)
+			advance(life)
 			if _, err := source.Token(t.Context()); err != nil || requests != 2 {
 				t.Fatalf("after its end: error %v, %d requests", err, requests)
 			}

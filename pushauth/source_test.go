@@ -23,12 +23,12 @@ func TestTokenIsUsedUntilLessThanAMinuteRemains(t *testing.T) {
 		if want := time.Now().Add(time.Hour); !first.Expiry.Equal(want) {
 			t.Errorf("expires %v, want %v", first.Expiry, want)
 		}
-		time.Sleep(59*time.Minute - 1)
+		advance(59*time.Minute - 1)
 		mustToken(t, source)
-		time.Sleep(time.Nanosecond) // 60 s remain
+		advance(time.Nanosecond) // 60 s remain
 		mustToken(t, source)
 		wantTokenRequests(t, service, 1)
-		time.Sleep(time.Nanosecond) // less than 60 s remain
+		advance(time.Nanosecond) // less than 60 s remain
 		if second := mustToken(t, source); second == first {
 			t.Error("the token was not refreshed")
 		}
@@ -45,7 +45,7 @@ func TestOneRequestForAllWaiters(t *testing.T) {
 				if age > 0 {
 					mustToken(t, source)
 					before = 1
-					time.Sleep(age)
+					advance(age)
 				}
 				release := make(chan struct{})
 				service.Script(relaytest.EndpointToken, 1, relaytest.Answer{Hold: release})
@@ -179,7 +179,7 @@ func TestRefreshThatFailsKeepsTheOldToken(t *testing.T) {
 				var log strings.Builder
 				service, source := newService(t, pushauth.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 				first := mustToken(t, source)
-				time.Sleep(59*time.Minute + 1)
+				advance(59*time.Minute + 1)
 				service.Script(relaytest.EndpointToken, relaytest.Always, tt.answer)
 				requests := 1
 				for at := time.Duration(0); at < time.Minute-1; at += tt.hold {
@@ -190,13 +190,13 @@ func TestRefreshThatFailsKeepsTheOldToken(t *testing.T) {
 					}
 					requests++
 					wantTokenRequests(t, service, requests)
-					time.Sleep(min(tt.hold, time.Minute-2-at) - 1) // the token lives for a minute less a nanosecond
+					advance(min(tt.hold, time.Minute-2-at) - 1) // the token lives for a minute less a nanosecond
 					mustToken(t, source)
 					wantTokenRequests(t, service, requests)
-					time.Sleep(time.Nanosecond)
+					advance(time.Nanosecond)
 				}
 				mustToken(t, source) // in its last nanosecond
-				time.Sleep(time.Nanosecond)
+				advance(time.Nanosecond)
 				if token, err := source.Token(t.Context()); err == nil {
 					t.Errorf("got %v after its end", token)
 				}
@@ -204,7 +204,7 @@ func TestRefreshThatFailsKeepsTheOldToken(t *testing.T) {
 					t.Errorf("log: %s", &log)
 				}
 				service.ClearScript()
-				time.Sleep(time.Minute)
+				advance(time.Minute)
 				if mustToken(t, source) == first {
 					t.Error("the old token came back")
 				}
@@ -229,7 +229,7 @@ func TestRefreshThatFindsNobodyKeepsTheOldToken(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				service, source := newService(t)
 				first := mustToken(t, source)
-				time.Sleep(59*time.Minute + 1)
+				advance(59*time.Minute + 1)
 				service.Script(relaytest.EndpointToken, relaytest.Always, tt.answer)
 				start := time.Now()
 				if got := mustToken(t, source); got != first {
@@ -238,7 +238,7 @@ func TestRefreshThatFindsNobodyKeepsTheOldToken(t *testing.T) {
 				if took := time.Since(start); took != tt.takes {
 					t.Errorf("took %v, want %v", took, tt.takes)
 				}
-				time.Sleep(time.Until(first.Expiry))
+				advance(time.Until(first.Expiry))
 				if token, err := source.Token(t.Context()); err == nil {
 					t.Errorf("got %v after its end", token)
 				}
@@ -287,14 +287,14 @@ func TestFailedFetchIsNotRepeatedAtOnce(t *testing.T) {
 				wantTokenRequests(t, service, tt.requests)
 
 				retryAt := time.Now().Add(tt.hold)
-				time.Sleep(tt.hold - 1)
+				advance(tt.hold - 1)
 				_, err = source.Token(t.Context())
 				held, ok := errors.AsType[*pushauth.BackoffError](err)
 				if !ok || !held.RetryAt.Equal(retryAt) || !errors.Is(err, failed) {
 					t.Fatalf("error %v, want a BackoffError until %v", err, retryAt)
 				}
 				wantTokenRequests(t, service, tt.requests)
-				time.Sleep(time.Nanosecond)
+				advance(time.Nanosecond)
 				service.ClearScript()
 				mustToken(t, source)
 			})
@@ -335,7 +335,7 @@ func TestInvalidateDropsOnlyTheCachedToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service, source := newService(t)
 		first := mustToken(t, source)
-		time.Sleep(time.Second) // else the service would issue the same token once more
+		advance(time.Second) // else the service would issue the same token once more
 		source.Invalidate(pushauth.Token{Value: "another"})
 		mustToken(t, source)
 		wantTokenRequests(t, service, 1)
@@ -346,7 +346,7 @@ func TestInvalidateDropsOnlyTheCachedToken(t *testing.T) {
 		}
 		wantTokenRequests(t, service, 2)
 
-		time.Sleep(time.Minute)
+		advance(time.Minute)
 		source.Invalidate(first) // late: somebody else has dropped it already
 		if mustToken(t, source) != second {
 			t.Error("the token that was not meant was dropped")
@@ -354,11 +354,11 @@ func TestInvalidateDropsOnlyTheCachedToken(t *testing.T) {
 
 		source.Invalidate(second)
 		third := mustToken(t, source)
-		time.Sleep(30*time.Second - 1)
+		advance(30*time.Second - 1)
 		source.Invalidate(third) // too soon after the last drop
 		mustToken(t, source)
 		wantTokenRequests(t, service, 3)
-		time.Sleep(time.Nanosecond)
+		advance(time.Nanosecond)
 		source.Invalidate(third)
 		mustToken(t, source)
 		wantTokenRequests(t, service, 4)

@@ -68,7 +68,7 @@ func TestTransportFetchesAnewAfterRotation(t *testing.T) {
 				if code := push(t, service, transport); code != 200 {
 					t.Fatalf("status %d", code)
 				}
-				time.Sleep(later)
+				advance(later)
 				service.RotateKey()
 				if code := push(t, service, transport); code != 200 {
 					t.Fatalf("status %d", code)
@@ -89,12 +89,12 @@ func TestTransportReplacesATokenThatWasNeverTaken(t *testing.T) {
 		transport := &pushauth.Transport{Source: source, Base: service.Client().Transport}
 		mustToken(t, source)
 		service.RotateKey()
-		time.Sleep(30*time.Second - 1)
+		advance(30*time.Second - 1)
 		if code := push(t, service, transport); code != 401 {
 			t.Errorf("status %d", code)
 		}
 		wantRequests(t, service, 2, 1)
-		time.Sleep(time.Nanosecond)
+		advance(time.Nanosecond)
 		if code := push(t, service, transport); code != 200 {
 			t.Errorf("status %d", code)
 		}
@@ -112,7 +112,7 @@ func TestRelayThatAlwaysAnswers401(t *testing.T) {
 				t.Fatalf("status %d", code)
 			}
 			wantRequests(t, service, 2*(second+1), 1+second/30)
-			time.Sleep(time.Second)
+			advance(time.Second)
 		}
 	})
 }

@@ -110,16 +110,16 @@ func TestRotation(t *testing.T) {
 				check(before, true, 1)
 				check(before, true, 1)
 				keys.serve(http.StatusOK, setOf(jwkOf("second", &secondKey().PublicKey)))
-				time.Sleep(10*time.Second - time.Nanosecond)
+				advance(10*time.Second - time.Nanosecond)
 				check(after, false, 1) // too early to look
 				check(before, true, 1) // nobody has told the relay yet
-				time.Sleep(1 + late)
+				advance(1 + late)
 				check(after, true, 2)
 				check(before, false, 2)
 				for range 100 {
 					check(signGood(t, "made up", secondKey()), false, 2)
 				}
-				time.Sleep(10 * time.Second)
+				advance(10 * time.Second)
 				check(before, false, 3)
 				check(after, true, 3)
 			})
@@ -135,11 +135,11 @@ func TestWithdrawnKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		keys.serve(http.StatusOK, setOf(jwkOf("second", &secondKey().PublicKey)))
-		time.Sleep(10*time.Minute - time.Nanosecond)
+		advance(10*time.Minute - time.Nanosecond)
 		if _, err := v.Verify(t.Context(), token); err != nil {
 			t.Errorf("within the lifetime of the key set: %v", err)
 		}
-		time.Sleep(time.Nanosecond)
+		advance(time.Nanosecond)
 		if _, err := v.Verify(t.Context(), token); !errors.Is(err, verify.ErrInvalidToken) {
 			t.Errorf("after it: %v", err)
 		}
@@ -173,7 +173,7 @@ func TestOutage(t *testing.T) {
 
 		// Up again, noticed 10 s after the failure.
 		keys.serve(http.StatusOK, setOf(jwkOf("first", &firstKey().PublicKey)))
-		time.Sleep(10 * time.Second)
+		advance(10 * time.Second)
 		if _, err := v.Verify(t.Context(), token); err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +181,7 @@ func TestOutage(t *testing.T) {
 		// Down, or talking nonsense, for longer than the key set lives: it stays.
 		for _, outage := range []func(){func() { keys.fail(down) }, func() { keys.serve(502, "") }, func() { keys.serve(200, `{"keys":[]}`) }, keys.hang} {
 			outage()
-			time.Sleep(2 * time.Minute)
+			advance(2 * time.Minute)
 			if _, err := v.Verify(t.Context(), token); err != nil {
 				t.Errorf("in an outage: %v", err)
 			}
@@ -280,13 +280,13 @@ func TestImpatientCallerInAnOutage(t *testing.T) {
 			t.Fatal(err)
 		}
 		keys.hang()
-		time.Sleep(2 * time.Minute)
+		advance(2 * time.Minute)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := v.Verify(ctx, token); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(5 * time.Second) // the fetch ends
+		advance(5 * time.Second) // the fetch ends
 	})
 }
 

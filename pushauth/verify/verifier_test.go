@@ -185,7 +185,7 @@ func TestVerifyAtTheBoundary(t *testing.T) {
 				start, token := time.Now(), sign(t, jwt.SigningMethodRS256, "first", firstKey(), tt.claims())
 				at := func(d time.Duration, valid bool) {
 					t.Helper()
-					time.Sleep(time.Until(start.Add(d)))
+					advance(time.Until(start.Add(d)))
 					if _, err := v.Verify(t.Context(), token); (err == nil) != valid {
 						t.Errorf("after %v: %v", d, err)
 					}

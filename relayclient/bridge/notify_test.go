@@ -67,7 +67,7 @@ func TestDebounceAsInTheDocument(t *testing.T) {
 			{20 * time.Second, bridge.StatusDebounced},
 			{35 * time.Second, bridge.StatusSent},
 		} {
-			time.Sleep(step.at - time.Since(start))
+			advance(step.at - time.Since(start))
 			wantStatus(t, client, step.want)
 		}
 		wantPushes(t, service, 2)
@@ -80,11 +80,11 @@ func TestDebounceBoundary(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				_, client := newClient(t, bridge.WithCooldown(cooldown))
 				wantStatus(t, client, bridge.StatusSent)
-				time.Sleep(cooldown - 1)
+				advance(cooldown - 1)
 				wantStatus(t, client, bridge.StatusDebounced)
-				time.Sleep(time.Nanosecond)
+				advance(time.Nanosecond)
 				wantStatus(t, client, bridge.StatusSent)
-				time.Sleep(cooldown + 1)
+				advance(cooldown + 1)
 				wantStatus(t, client, bridge.StatusSent)
 			})
 		})
@@ -96,9 +96,9 @@ func TestCooldownCountsFromTheStart(t *testing.T) {
 		service, client := newClient(t)
 		service.Script(relaytest.EndpointPush, 1, relaytest.Answer{Delay: 4 * time.Second})
 		wantStatus(t, client, bridge.StatusSent) // takes 4 s
-		time.Sleep(26*time.Second - 1)
+		advance(26*time.Second - 1)
 		wantStatus(t, client, bridge.StatusDebounced)
-		time.Sleep(time.Nanosecond)
+		advance(time.Nanosecond)
 		wantStatus(t, client, bridge.StatusSent)
 	})
 }
@@ -139,15 +139,15 @@ func TestFailureBacksOff(t *testing.T) {
 					service.Script(relaytest.EndpointPush, relaytest.Always, relaytest.Answer{Status: 502})
 					wantStatus(t, client, bridge.StatusFailed)
 					for _, wait := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
-						time.Sleep(wait*time.Second - 1)
+						advance(wait*time.Second - 1)
 						wantStatus(t, client, bridge.StatusDebounced)
-						time.Sleep(1 + late)
+						advance(1 + late)
 						wantStatus(t, client, bridge.StatusFailed)
 					}
 					service.ClearScript()
-					time.Sleep(30 * time.Second)
+					advance(30 * time.Second)
 					wantStatus(t, client, bridge.StatusSent)
-					time.Sleep(30 * time.Second)
+					advance(30 * time.Second)
 				}
 				wantPushes(t, service, 18) // none was repeated by itself
 			})
@@ -211,7 +211,7 @@ func TestFailures(t *testing.T) {
 					t.Errorf("log: %s", &log)
 				}
 				service.ClearScript()
-				time.Sleep(time.Minute) // even wrong credentials are tried again
+				advance(time.Minute) // even wrong credentials are tried again
 				wantStatus(t, client, bridge.StatusSent)
 			})
 		})
@@ -229,12 +229,12 @@ func TestNoDeviceReached(t *testing.T) {
 			t.Errorf("result %+v", result)
 		}
 		service.KillDevice(phone.Token)
-		time.Sleep(time.Second)
+		advance(time.Second)
 		result = wantStatus(t, client, bridge.StatusFailed)
 		if !errors.Is(result.Err, bridge.ErrNotDelivered) || len(result.Devices) != 1 || result.Devices[0].Status != bridge.DeviceRemoved {
 			t.Errorf("result %+v", result)
 		}
-		time.Sleep(2 * time.Second)
+		advance(2 * time.Second)
 		wantStatus(t, client, bridge.StatusSent) // the relay has forgotten the device
 	})
 }
@@ -259,7 +259,7 @@ func TestNoDevicesIsASuccess(t *testing.T) {
 		if result := wantStatus(t, client, bridge.StatusSent); len(result.Devices) != 0 || result.Err != nil {
 			t.Errorf("result %+v", result)
 		}
-		time.Sleep(30*time.Second - 1)
+		advance(30*time.Second - 1)
 		wantStatus(t, client, bridge.StatusDebounced)
 	})
 }
@@ -364,7 +364,7 @@ func TestLogLines(t *testing.T) {
 		}
 		mustRegister(t, client, phone)
 		wantStatus(t, client, bridge.StatusSent)
-		time.Sleep(15 * time.Second)
+		advance(15 * time.Second)
 		wantStatus(t, client, bridge.StatusDebounced)
 		outbox := newOutbox(t, client, 0)
 		send(t, outbox, 1, 1)
@@ -410,9 +410,9 @@ func TestBackoffCountsFromTheFailure(t *testing.T) {
 		service, client := newClient(t)
 		service.Script(relaytest.EndpointPush, 1, relaytest.Answer{Status: 502, Delay: 4 * time.Second})
 		wantStatus(t, client, bridge.StatusFailed)
-		time.Sleep(time.Second - 1)
+		advance(time.Second - 1)
 		wantStatus(t, client, bridge.StatusDebounced)
-		time.Sleep(time.Nanosecond)
+		advance(time.Nanosecond)
 		wantStatus(t, client, bridge.StatusSent)
 	})
 }
@@ -424,7 +424,7 @@ func TestTokenTroubleIsAnErrorWhileItIsHeld(t *testing.T) {
 		service, client := newClient(t, bridge.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		service.Script(relaytest.EndpointToken, relaytest.Always, relaytest.Answer{Status: 401})
 		wantStatus(t, client, bridge.StatusFailed)
-		time.Sleep(time.Second)
+		advance(time.Second)
 		result := wantStatus(t, client, bridge.StatusFailed)
 		if held, ok := errors.AsType[*pushauth.BackoffError](result.Err); !ok || !errors.Is(held, pushauth.ErrInvalidClient) {
 			t.Errorf("error %v", result.Err)

@@ -101,7 +101,7 @@ func TestOutboxReplaysBeforeAnythingNew(t *testing.T) {
 		if err := detach(); !errors.Is(err, context.Canceled) {
 			t.Errorf("Attach returned %v", err)
 		}
-		time.Sleep(time.Minute)
+		advance(time.Minute)
 		wantPushes(t, service, 1) // nothing was kept
 		send(t, outbox, 201, 201)
 		synctest.Wait()
@@ -167,7 +167,7 @@ func TestOutboxGoesOnWakingWhenItIsFull(t *testing.T) {
 		synctest.Wait()
 		wantPushes(t, service, 1)
 		for _, step := range []struct{ after, pushes int }{{30, 2}, {10, 2}, {20, 3}} {
-			time.Sleep(time.Duration(step.after) * time.Second)
+			advance(time.Duration(step.after) * time.Second)
 			if err := outbox.Send(t.Context(), []byte("too much")); !errors.Is(err, bridge.ErrOutboxFull) {
 				t.Errorf("Send returned %v", err)
 			}
@@ -186,7 +186,7 @@ func TestOutboxSlowsTheAgentDownForASlowPhone(t *testing.T) {
 		attached := make(chan error)
 		go func() {
 			attached <- outbox.Attach(ctx, func(_ context.Context, message []byte) error {
-				time.Sleep(time.Second)
+				advance(time.Second)
 				got = append(got, string(message))
 				return nil
 			})
@@ -203,7 +203,7 @@ func TestOutboxSlowsTheAgentDownForASlowPhone(t *testing.T) {
 		if err := outbox.Send(hurried, []byte("x")); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Send returned %v", err)
 		}
-		time.Sleep(10 * time.Second)
+		advance(10 * time.Second)
 		cancel()
 		<-attached
 		if diff := cmp.Diff(numbers(1, 10), got); diff != "" || outbox.Dropped() != 0 {

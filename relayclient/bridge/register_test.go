@@ -118,7 +118,7 @@ func TestTwoBridgesDoNotSeeEachOther(t *testing.T) {
 		if result := wantStatus(t, bob, bridge.StatusSent); len(result.Devices) != 0 {
 			t.Errorf("bob reached %v", result.Devices)
 		}
-		time.Sleep(time.Second)
+		advance(time.Second)
 		if result := wantStatus(t, alice, bridge.StatusSent); len(result.Devices) != 1 { // each has a debounce of its own
 			t.Errorf("alice reached %v", result.Devices)
 		}

@@ -77,7 +77,7 @@ func TestPhoneMarksStaleAlerts(t *testing.T) {
 			wait  time.Duration
 			stale bool
 		}{{payload.FreshFor, false}, {time.Nanosecond, true}} {
-			time.Sleep(tt.wait) // in the bubble's time
+			advance(tt.wait) // in the bubble's time
 			got, err := phone.Received(relay)
 			if err != nil || len(got) != 1 || got[0].Stale != tt.stale {
 				t.Errorf("after %v more: %v, %v", tt.wait, got, err)

@@ -55,7 +55,7 @@ func TestPolicyCoalesces(t *testing.T) {
 			{75*time.Second - 1, device, 1, "coalesced"},
 		}
 		for i, step := range steps {
-			time.Sleep(step.after) // in the bubble's time
+			advance(step.after) // in the bubble's time
 			if got := outcomeOf(t, relay, "device", step.token, "collapseId", id(step.id)); got != step.want {
 				t.Errorf("step %d: %s, want %s", i+1, got, step.want)
 			}
@@ -70,7 +70,7 @@ func TestPolicySuppressesFlapping(t *testing.T) {
 	inBubble(t, func(t *testing.T, relay *relaytest.Relay) {
 		expect := func(after time.Duration, id int, want string) {
 			t.Helper()
-			time.Sleep(after) // in the bubble's time
+			advance(after) // in the bubble's time
 			if got := outcomeOf(t, relay, "collapseId", fmt.Sprintf("%032x", id)); got != want {
 				t.Errorf("%s, want %s", got, want)
 			}
@@ -105,7 +105,7 @@ func TestPolicyLeavesSlowRepeatsAlone(t *testing.T) {
 			if got := outcomeOf(t, relay); got != "forwarded" {
 				t.Fatalf("post %d, five minutes after the one before: %s", i, got)
 			}
-			time.Sleep(5 * time.Minute) // in the bubble's time
+			advance(5 * time.Minute) // in the bubble's time
 		}
 	})
 }
@@ -136,13 +136,13 @@ func TestPolicyLimitsTheRate(t *testing.T) {
 		if got := outcomeOf(t, relay, "device", device+"ff"); got != "forwarded" {
 			t.Errorf("another device: %s", got)
 		}
-		time.Sleep(2*time.Second - 1) // in the bubble's time
+		advance(2*time.Second - 1) // in the bubble's time
 		fill(0)
-		time.Sleep(time.Nanosecond)
+		advance(time.Nanosecond)
 		fill(1)
-		time.Sleep(10 * time.Second)
+		advance(10 * time.Second)
 		fill(5)
-		time.Sleep(time.Hour)
+		advance(time.Hour)
 		fill(60)
 	})
 }
@@ -163,7 +163,7 @@ func TestPolicyNumbers(t *testing.T) {
 			{time.Second, "forwarded"}, {2 * time.Second, "suppressed"},
 		}
 		for i, step := range steps {
-			time.Sleep(step.after) // in the bubble's time
+			advance(step.after) // in the bubble's time
 			if got := outcomeOf(t, relay); got != step.want {
 				t.Errorf("step %d: %s, want %s", i+1, got, step.want)
 			}
@@ -185,7 +185,7 @@ func TestPolicyRefusesMoreDevicesThanItCanCount(t *testing.T) {
 		if got := outcomeOf(t, relay, "device", token(0), "collapseId", id(1)); got != "forwarded" {
 			t.Errorf("a device known before: %s", got)
 		}
-		time.Sleep(30 * time.Minute) // in the bubble's time: until nothing about them matters
+		advance(30 * time.Minute) // in the bubble's time: until nothing about them matters
 		for i, want := range []string{"forwarded", "forwarded", "503"} {
 			if got := outcomeOf(t, relay, "device", token(10+i)); got != want {
 				t.Errorf("later, device %d: %s, want %s", i, got, want)

@@ -311,7 +311,7 @@ func TestRelayInBubble(t *testing.T) {
 		relay := relaytest.NewRelay(relaytest.InMemory())
 		defer relay.Close()
 		go func() {
-			time.Sleep(time.Hour) // in the bubble's time
+			advance(time.Hour) // in the bubble's time
 			post(t, relay, envelope(t))
 		}()
 		start := time.Now()
