@@ -91,6 +91,7 @@ func TestHostileHTTP2(t *testing.T) {
 		{"goes away with an error", "", func(s uint32) string {
 			return frame(frameGoAway, 0, 0, string(binary.BigEndian.AppendUint32(nil, s))+internalError)
 		}, limit, wantNoAnswer()},
+		{"goes away and has seen nothing", "", func(uint32) string { return frame(frameGoAway, 0, 0, noStream+noError) }, limit, wantNoAnswer()},
 		{"allows no stream", "\x00\x03\x00\x00\x00\x00", func(uint32) string { return "" }, limit, wantNoAnswer("no answer within 10s")},
 		{"changes the protocol", "", func(s uint32) string { return frame(frameHeaders, endHeaders|endStream, s, status("101")) }, limit, func(o relayclient.Outcome) bool {
 			return wantNoAnswer()(o) || wantStatus(101)(o)

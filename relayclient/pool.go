@@ -69,8 +69,8 @@ func (p *pool) close() {
 	p.renewIfDue()
 }
 
-// distrust is for a request that got no answer in time. What swallowed it may
-// have swallowed the other connections too.
+// distrust is for a request that got no answer in time, or no connection that
+// lasts. What swallowed it may have swallowed the other connections too.
 func (p *pool) distrust() {
 	if p == nil {
 		return
@@ -97,10 +97,14 @@ func (p *pool) renewIfDue() {
 
 func (p *pool) renew() {
 	conns := &connSet{open: map[*pooledConn]struct{}{}}
+	dials := newDialLimit()
 	p.conns, p.stale = conns, false
 	p.transport = newTransport(p.timeout)
 	p.transport.TLSClientConfig = p.tls.Clone()
 	p.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if err := dials.wait(ctx, p.timeout/2); err != nil {
+			return nil, err
+		}
 		conn, err := p.dial(ctx, network, address)
 		if err != nil {
 			return nil, err

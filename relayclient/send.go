@@ -114,7 +114,7 @@ func (c *Client) post(ctx context.Context, body []byte, device pairing.Device) (
 	defer cancel()
 	resp, err := c.do(ctx, body)
 	if err != nil {
-		if errors.Is(err, context.DeadlineExceeded) {
+		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errHangsUp) {
 			c.pool.distrust()
 		}
 		return 0, c.transportError(ctx, err, device)
