@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -112,7 +113,11 @@ func newFixture(t *testing.T) fixture {
 }
 
 func (f fixture) watch(t *testing.T, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"-relay", f.relay.URL, "-devices", f.devices}, args...)...)
+	return watch(t, append([]string{"-relay", f.relay.URL, "-devices", f.devices}, args...)...)
+}
+
+func watch(t *testing.T, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asWatch+"=1")
 	return cmd
 }
@@ -325,12 +330,86 @@ func TestUnreadableRegistryChangesNothing(t *testing.T) {
 	}
 }
 
+// An unset variable in a crontab, a typo: the job must not be skipped for it.
+func TestCommandRunsWithoutAnybodyToPage(t *testing.T) {
+	f := newFixture(t)
+	elsewhere := filepath.Join(t.TempDir(), "devcies.json")
+	empty := filepath.Join(t.TempDir(), "empty.json")
+	if err := os.WriteFile(empty, []byte(`{"version":1,"devices":[]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := os.Stat(elsewhere); err == nil {
+			t.Error("looking for the registry made it")
+		}
+	})
+	for name, tt := range map[string]struct {
+		args []string
+		says string
+	}{
+		"no relay":              {[]string{"-devices", f.devices}, "-relay is missing or empty"},
+		"empty relay":           {[]string{"-relay", "", "-devices", f.devices}, "-relay is missing or empty"},
+		"unset relay":           {[]string{"-relay", "-devices", f.devices}, "-relay is missing or empty"},
+		"unset relay at end":    {[]string{"-devices", f.devices, "--relay"}, "-relay is missing or empty"},
+		"relay without scheme":  {[]string{"-relay", "relay.example", "-devices", f.devices}, "the relay URL is not usable"},
+		"ftp relay":             {[]string{"-relay", "ftp://me:hunter2@relay.example", "-devices", f.devices}, "the relay URL is not usable"},
+		"no registry":           {[]string{"-relay", f.relay.URL}, "-devices is missing or empty"},
+		"unset registry":        {[]string{"-devices", "-relay", f.relay.URL}, "-devices is missing or empty"},
+		"registry not there":    {[]string{"-relay", f.relay.URL, "-devices", elsewhere}, "there is no registry at " + elsewhere},
+		"registry without any":  {[]string{"-relay", f.relay.URL, "-devices", empty}, "no phone is paired in " + empty},
+		"registry not readable": {[]string{"-relay", f.relay.URL, "-devices", filepath.Dir(empty)}, filepath.Dir(empty)},
+		"unset name and relay":  {[]string{"-devices", f.devices, "-name", "-relay"}, "-relay is missing or empty"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := watch(t, append(tt.args, "--", os.Args[0], "job", "fail")...)
+			var stdout, stderr bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			if code := exitCode(t, cmd); code != 3 || stdout.String() != "working\n" {
+				t.Errorf("exit code %d, output %q", code, stdout.String())
+			}
+			before, after, ran := strings.Cut(stderr.String(), "no space left\n")
+			if !ran || !strings.Contains(before, "watch: nobody can be paged: ") || !strings.Contains(before, tt.says) ||
+				!strings.Contains(after, "watch: nobody was paged: ") || !strings.Contains(after, tt.says) {
+				t.Errorf("standard error says %q", stderr.String())
+			}
+			if strings.Contains(stderr.String(), "hunter2") {
+				t.Error("standard error has the password")
+			}
+			succeeds := watch(t, append(tt.args, "--", os.Args[0], "job", "succeed")...)
+			if out, err := succeeds.Output(); err != nil || string(out) != "done\n" {
+				t.Errorf("output %q, %v", out, err)
+			}
+		})
+	}
+}
+
+// A registry that a hand or another program wrote without a salt stays as it is.
+func TestRegistryIsOnlyRead(t *testing.T) {
+	f := newFixture(t)
+	content, err := os.ReadFile(f.devices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content = regexp.MustCompile(`"collapseSalt": *"[0-9a-f]+",`).ReplaceAll(content, nil)
+	if bytes.Contains(content, []byte("Salt")) {
+		t.Fatalf("the registry still holds a salt: %s", content)
+	}
+	if err := os.WriteFile(f.devices, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	exitCode(t, f.watch(t, "--", os.Args[0], "job", "fail"))
+	f.onlyAlert(t)
+	if now, err := os.ReadFile(f.devices); err != nil || !bytes.Equal(now, content) {
+		t.Errorf("the registry holds %q, %v", now, err)
+	}
+}
+
 func TestUsage(t *testing.T) {
 	f := newFixture(t)
 	for name, args := range map[string][]string{
-		"no command":    {},
-		"unknown flag":  {"-frobnicate", "--", "true"},
-		"bad relay URL": {"-relay", "relay.example", "--", "true"},
+		"no command":   {},
+		"unknown flag": {"-frobnicate", "--", "true"},
 	} {
 		cmd := f.watch(t, args...)
 		var stderr bytes.Buffer
