@@ -8,14 +8,20 @@
 // was, and passes no signal on. What the command leaves running in the
 // background is not waited for; send its output to a file.
 //
+// The page ends with the last lines of standard error if the command wrote any,
+// else with those of standard output. A command that warns on one and fails on
+// the other wants -tail both, which interleaves them in the order in which they
+// arrived.
+//
 // Whatever is wrong with the relay or the registry, the command has run. Standard
 // error says so before it runs, and again when there would have been a page: for
 // an empty $RELAY_URL, say, or a registry that is not there, which watch only
-// reads and never makes. Without a command, or with a flag it does not know,
-// watch runs nothing and exits with 2.
+// reads and never makes. Without a command, or with a flag that it does not
+// understand, watch runs nothing and exits with 2.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -32,6 +38,7 @@ type options struct {
 	devices   string
 	name      string
 	onSuccess bool
+	tailOf    string
 	command   []string
 }
 
@@ -48,7 +55,7 @@ func main() {
 	// the page; with a handler, which the command does not inherit, writing fails.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	start := time.Now()
-	r := runCommand(opts.command)
+	r := runCommand(opts.command, opts.tailOf)
 	if r.failReason != "" || opts.onSuccess {
 		pager.page(alertFor(opts, start, r))
 	}
@@ -67,6 +74,14 @@ func parseFlags(args []string) (options, error) {
 	flags.StringVar(&opts.devices, "devices", "", "registry `file` with the paired phones")
 	flags.StringVar(&opts.name, "name", "", "job `name` that the phone shows (default: the command)")
 	flags.BoolVar(&opts.onSuccess, "on-success", false, "page when the command succeeds, too")
+	flags.Func("tail", "`stream` whose end the phone shows: stdout, stderr or both\n"+
+		"(default: stderr if the command wrote to it, else stdout, as the protocol has it)", func(value string) error {
+		switch opts.tailOf = value; value {
+		case tailProtocol, tailStdout, tailStderr, tailBoth:
+			return nil
+		}
+		return errors.New("it takes stdout, stderr or both")
+	})
 	if err := flags.Parse(withEmptyValues(args)); err != nil {
 		return options{}, err
 	}
@@ -95,7 +110,7 @@ func withEmptyValues(args []string) []string {
 		}
 		filled = append(filled, args[i])
 		switch strings.TrimLeft(args[i], "-") {
-		case "relay", "devices", "name":
+		case "relay", "devices", "name", "tail":
 			if i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
 				i++
 				filled = append(filled, args[i])

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -44,6 +45,12 @@ func job(what string) int {
 		return 3
 	case "fail-quietly":
 		fmt.Println("all there is to see")
+		return 1
+	case "warn-and-fail":
+		fmt.Println("working")
+		fmt.Fprint(os.Stderr, "deprecated: ")
+		fmt.Fprintln(os.Stderr, "-x")
+		fmt.Print("FATAL disk full")
 		return 1
 	case "succeed":
 		fmt.Println("done")
@@ -165,6 +172,52 @@ func TestTailIsStandardOutputWhereThereIsNoError(t *testing.T) {
 	exitCode(t, f.watch(t, "--", os.Args[0], "job", "fail-quietly"))
 	if alert := f.onlyAlert(t); len(alert.LogTail) != 1 || alert.LogTail[0] != "all there is to see" {
 		t.Errorf("log tail %q", alert.LogTail)
+	}
+}
+
+func TestTailOfTheStreamThatIsAskedFor(t *testing.T) {
+	for stream, want := range map[string][]string{
+		"":       {"deprecated: -x"},
+		"stderr": {"deprecated: -x"},
+		"stdout": {"working", "FATAL disk full"},
+		"both":   {"FATAL disk full", "deprecated: -x", "working"}, // sorted: two pipes have no order among them
+	} {
+		f := newFixture(t)
+		exitCode(t, f.watch(t, "-tail", stream, "--", os.Args[0], "job", "warn-and-fail"))
+		got := f.onlyAlert(t).LogTail
+		if stream == "both" {
+			slices.Sort(got)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("log tail of %q: %q", stream, got)
+		}
+	}
+	f := newFixture(t)
+	exitCode(t, f.watch(t, "-tail", "stderr", "--", os.Args[0], "job", "fail-quietly"))
+	if got := f.onlyAlert(t).LogTail; len(got) != 0 {
+		t.Errorf("log tail of a silent standard error: %q", got)
+	}
+}
+
+// The lines of two streams are in the order of arrival and do not mix within one.
+func TestInterleaving(t *testing.T) {
+	var both tail
+	out, err := wholeLines{to: &both}, wholeLines{to: &both}
+	out.Write([]byte("one\ntw"))
+	err.Write([]byte("warning: "))
+	out.Write([]byte("o\nthr"))
+	err.Write([]byte("old\n"))
+	out.Write([]byte("ee"))
+	out.flush()
+	err.flush()
+	if got, want := both.lines(), []string{"one", "two", "warning: old", "three"}; !slices.Equal(got, want) {
+		t.Errorf("lines %q, want %q", got, want)
+	}
+	for range 100 { // a line that does not end is not held for ever
+		out.Write(bytes.Repeat([]byte("x"), 10_000))
+	}
+	if size := cap(out.rest); size > 4*tailSize {
+		t.Errorf("holds %d bytes", size)
 	}
 }
 
@@ -410,6 +463,7 @@ func TestUsage(t *testing.T) {
 	for name, args := range map[string][]string{
 		"no command":   {},
 		"unknown flag": {"-frobnicate", "--", "true"},
+		"unknown tail": {"-tail", "head", "--", "true"},
 	} {
 		cmd := f.watch(t, args...)
 		var stderr bytes.Buffer
