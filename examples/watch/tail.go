@@ -68,8 +68,8 @@ func lineEnd(line string) string {
 	return "…" + line[start:]
 }
 
-// wholeLines writes to a tail a line at a time to a tail, so that those of two streams do not mix. It
-// holds tailSize of a line at most.
+// wholeLines writes to a tail a line at a time, so that two streams do not mix
+// within one. It holds tailSize of a line at most.
 type wholeLines struct {
 	to   *tail
 	rest []byte
