@@ -6,7 +6,10 @@
 //
 // Run so, the command starts in examples/bridge; a built binary runs it where
 // you are. The bridge is a module of its own, so that nobody who imports
-// sealpush gets a WebSocket library with it.
+// sealpush gets a WebSocket library with it. In another terminal, a client stands
+// in for the phone:
+//
+//	go run -C examples/bridge ./client PAIRING_URL
 //
 // # Pairing
 //
