@@ -48,7 +48,7 @@ func main() {
 		os.Exit(2) // flag has said why
 	}
 	pager := newPager(opts.relay, opts.devices)
-	if err := pager.look(); err != nil {
+	if err := pager.look(lookTimeout); err != nil {
 		fmt.Fprintln(os.Stderr, "watch: nobody can be paged:", err)
 	}
 	// A reader of our output that goes away, as head does, must not end us before
@@ -105,7 +105,7 @@ func parseFlags(args []string) (options, error) {
 func withEmptyValues(args []string) []string {
 	var filled []string
 	for i := 0; i < len(args); i++ {
-		if args[i] == "--" || !strings.HasPrefix(args[i], "-") {
+		if args[i] == "--" || args[i] == "-" || !strings.HasPrefix(args[i], "-") {
 			return append(filled, args[i:]...)
 		}
 		filled = append(filled, args[i])

@@ -458,6 +458,21 @@ func TestRegistryIsOnlyRead(t *testing.T) {
 	}
 }
 
+func TestWithEmptyValues(t *testing.T) {
+	for args, want := range map[string]string{
+		"-relay URL -devices file -- cmd":          "-relay URL -devices file -- cmd",
+		"-relay -devices file -- cmd -name -relay": "-relay  -devices file -- cmd -name -relay",
+		"-relay -devices -- cmd":                   "-relay  -devices  -- cmd",
+		"--name -on-success cmd -relay -x":         "--name  -on-success cmd -relay -x",
+		"-relay=URL -tail -name=-x - -relay":       "-relay=URL -tail  -name=-x - -relay",
+		"-relay":                                   "-relay ",
+	} {
+		if got := strings.Join(withEmptyValues(strings.Split(args, " ")), " "); got != want {
+			t.Errorf("%q becomes %q, want %q", args, got, want)
+		}
+	}
+}
+
 func TestUsage(t *testing.T) {
 	f := newFixture(t)
 	for name, args := range map[string][]string{

@@ -61,11 +61,11 @@ func (p *pager) open(relayURL, devices string) error {
 }
 
 // look says why a page would reach nobody, if it would.
-func (p *pager) look() error {
+func (p *pager) look(patience time.Duration) error {
 	if p.err != nil {
 		return p.err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	_, err := p.registry.Devices(ctx)
 	return err
@@ -73,7 +73,7 @@ func (p *pager) look() error {
 
 // page reports to standard error, also through the client's log, and fails nobody.
 func (p *pager) page(alert payload.Alert) {
-	if err := p.look(); err != nil {
+	if err := p.look(pageTimeout); err != nil {
 		fmt.Fprintln(os.Stderr, "watch: nobody was paged:", err)
 		return
 	}
