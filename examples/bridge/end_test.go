@@ -50,6 +50,26 @@ func TestLastWordsDoNotWaitForEver(t *testing.T) {
 	}
 }
 
+// What was dropped when the buffer was full counts as lost, too.
+func TestLossIsCounted(t *testing.T) {
+	b := startBridge(t, noPush, "", "-buffer", "2", "-linger", "10ms")
+	b.agent.tell(t, "one", "two", "three", "four", "five", "exit 0")
+	b.stderr.waitFor(t, "no client fetched them messages=2 dropped=3")
+	b.wait()
+}
+
+func TestDroppedMessagesAreCountedWhenTheOthersWereFetched(t *testing.T) {
+	b := startBridge(t, noPush, "", "-buffer", "2").pair(t)
+	b.agent.tell(t, "one", "two", "three", "exit 0")
+	b.stderr.waitFor(t, "waiting for a client to fetch the last messages")
+	phone := b.connect(t)
+	phone.expect("one")
+	phone.expect("two")
+	phone.expectClose(websocket.StatusNormalClosure)
+	b.stderr.waitFor(t, "no client fetched them messages=0 dropped=1")
+	b.wait()
+}
+
 func TestRefusals(t *testing.T) {
 	for name, tt := range map[string]struct {
 		config string

@@ -6,7 +6,10 @@
 //
 // Run so, the command starts in examples/bridge; a built binary runs it where
 // you are. The bridge is a module of its own, so that nobody who imports
-// sealpush gets a WebSocket library with it.
+// sealpush gets a WebSocket library with it. In another terminal, a client stands
+// in for the phone:
+//
+//	go run -C examples/bridge ./client PAIRING_URL
 //
 // # Pairing
 //
@@ -112,7 +115,8 @@ func parseFlags(args []string) (options, error) {
 	flags.StringVar(&opts.url, "url", "", "base `URL` by which phones reach that address (default: the address itself)")
 	flags.BoolVar(&opts.tls, "tls", false, "serve TLS with a self-signed certificate")
 	flags.StringVar(&opts.name, "name", "Agent", "`title` of the notifications")
-	flags.IntVar(&opts.buffer, "buffer", bridge.DefaultOutboxSize, "`messages` kept while no client is connected")
+	flags.IntVar(&opts.buffer, "buffer", bridge.DefaultOutboxSize, "`messages` kept while no client is connected, in memory:\n"+
+		"at most this many times -max-message; those that come when it is full are dropped")
 	flags.IntVar(&opts.maxMessage, "max-message", 4<<20, "longest message in either direction, in `bytes`")
 	flags.DurationVar(&opts.timeout, "timeout", 30*time.Second, "time for a client to take a message or answer a ping, and between pings")
 	flags.DurationVar(&opts.linger, "linger", 10*time.Minute, "time for a client to fetch the last messages of an agent that ended")

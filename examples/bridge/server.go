@@ -122,7 +122,7 @@ func (s *server) close(goodbye closing) {
 	}
 	s.end(goodbye)
 	s.sessions.Wait()
-	if n := s.unread.len(); n > 0 {
-		slog.Warn("messages of the agent are lost, for no client fetched them", "messages", n)
+	if n, dropped := s.unread.len(), s.outbox.Dropped(); n > 0 || dropped > 0 {
+		slog.Warn("messages of the agent are lost, for no client fetched them", "messages", n, "dropped", dropped)
 	}
 }

@@ -13,7 +13,8 @@
 // SEALPUSH_RELAY_URL.
 //
 // The exit code is 0 if nothing failed, 1 if a MUST did, and 2 if the checks
-// could not be made, or not all of them.
+// could not be made, or not all of them: nobody answers, or the first request
+// already shows that the URL or the credentials are wrong.
 package main
 
 import (

@@ -77,12 +77,15 @@ func TestExitCodes(t *testing.T) {
 	defer careless.Close()
 	gone := httptest.NewServer(nil)
 	gone.Close()
+	relay := relaytest.NewRelay()
+	defer relay.Close()
 	for _, tt := range []struct {
 		name string
 		args []string
 		code int
 	}{
 		{"a MUST that fails", []string{"-url", careless.URL, "-pace", "0"}, exitFailed},
+		{"a wrong path", []string{"-url", relay.URL + "/elsewhere"}, exitNoReport},
 		{"nobody there", []string{"-url", gone.URL}, exitNoReport},
 		{"out of time", []string{"-timeout", "1ns", "-url", careless.URL}, exitNoReport},
 		{"not a URL", []string{"-url", "relay"}, exitNoReport},
@@ -97,6 +100,15 @@ func TestExitCodes(t *testing.T) {
 		if said := stderr != ""; said != (tt.code == exitNoReport) {
 			t.Errorf("%s: standard error says %q", tt.name, stderr)
 		}
+	}
+}
+
+func TestWrongPathIsNotHeldAgainstTheRelay(t *testing.T) {
+	relay := relaytest.NewRelay()
+	defer relay.Close()
+	_, stdout, stderr := call(t, nil, "-url", relay.URL+"/elsewhere")
+	if !strings.HasSuffix(stdout, "0 passed, 0 failed, 1 not stated\n") || !strings.Contains(stderr, "correct the relay's URL") {
+		t.Errorf("it prints\n%sand says %q", stdout, stderr)
 	}
 }
 

@@ -41,8 +41,16 @@ func checkBridge(ctx context.Context, r *report, path string, page bool) {
 	}
 }
 
+// table is what a bridge's configuration holds.
+const table = `    [push_relay]
+    url = "https://push.example"
+    token_url = "https://token.example"
+    client_id = "the client's id"
+    client_secret = "shown once, when the client was made"`
+
 func loadBridge(r *report, path string) (bridge.Config, bool) {
-	if !checkFile(r, path, "the client secret") {
+	if !checkFile(r, path, "the client secret",
+		"Correct the path, or write the file: it is yours to write, and the relay's operator hands out what goes into it:\n"+table) {
 		return bridge.Config{}, false
 	}
 	config, err := bridge.LoadConfig(path)
@@ -63,7 +71,7 @@ func loadBridge(r *report, path string) (bridge.Config, bool) {
 		r.ok("[push_relay] is complete, client id %q", config.ClientID)
 		return config, true
 	case len(missing) == 4:
-		r.fail("Add [push_relay] with url, token_url, client_id and client_secret, which the relay's operator hands out.",
+		r.fail("Add [push_relay], with what the relay's operator hands out:\n"+table,
 			"there is no [push_relay] table, or nothing in it: push is disabled")
 	default:
 		r.fail("Fill it in: with a field empty, push is disabled.", "[push_relay] lacks %s", sorted(missing))

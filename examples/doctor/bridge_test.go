@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
 
@@ -28,7 +29,23 @@ func TestConfigurations(t *testing.T) {
 			expect(t, 1, append(c.says, "FAIL"), "-config", path)
 		})
 	}
-	expect(t, 1, []string{"is not there"}, "-config", filepath.Join(t.TempDir(), "common.toml"))
+	missing := filepath.Join(t.TempDir(), "common.toml")
+	expect(t, 1, []string{missing + " is not there", "yours to write", "[push_relay]", "client_secret ="}, "-config", missing)
+	if out, _ := doctor(t, "-config", missing); strings.Contains(out, "daemon") {
+		t.Errorf("of a bridge's configuration it says\n%s", out)
+	}
+}
+
+// What the doctor offers to paste is a table that works once it is filled in.
+func TestTableToPaste(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "common.toml")
+	if err := os.WriteFile(path, []byte(table), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, err := bridge.LoadConfig(path)
+	if err != nil || !config.Enabled() {
+		t.Errorf("enabled: %v, %v", config.Enabled(), err)
+	}
 }
 
 func TestAnswersOfABridgesServices(t *testing.T) {

@@ -82,11 +82,16 @@ func run(ctx context.Context, opts options, out io.Writer) (healthy bool, err er
 	note := ""
 	switch {
 	case opts.relay == "" && opts.devices == "" && opts.config == "":
-		var cleanUp func()
-		if note, cleanUp, err = opts.fillIn(ctx); err != nil {
+		what, cleanUp, err := opts.fillIn(ctx)
+		if err != nil {
 			return false, err
 		}
 		defer cleanUp()
+		if note = yours; opts.json {
+			note = what + "\n\n" + yours
+		} else {
+			fmt.Fprintln(out, what+"\n")
+		}
 	case opts.relay == "" && opts.devices != "":
 		note = "The relay was not checked: pass its URL with -relay."
 	case opts.relay != "" && opts.devices == "":

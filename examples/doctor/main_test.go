@@ -93,6 +93,14 @@ func TestWithoutFlagsShowsAGoodRun(t *testing.T) {
 	expect(t, 0, []string{"refuses a malformed envelope", "1 phone", "takes the token", " 0 to look at, 0 failed.",
 		"reference setup", "-relay URL -devices devices.json"})
 	expect(t, 0, []string{"accepted a test alert (202)", "notification sent to a phone (ios)"}, "-page")
+	out, _ := doctor(t)
+	if first, _, _ := strings.Cut(out, "\n"); !strings.Contains(first, "Nothing of yours is checked") || !strings.Contains(first, "inside this process") {
+		t.Errorf("the first line is %q", first)
+	}
+	var document struct{ Note string }
+	if out, _ := doctor(t, "-json"); json.Unmarshal([]byte(out), &document) != nil || !strings.Contains(document.Note, "Nothing of yours is checked") {
+		t.Errorf("as JSON it says\n%s", out)
+	}
 }
 
 func TestWithoutFlagsFindsTheExamplesFiles(t *testing.T) {

@@ -23,13 +23,13 @@ const yours = `To check your own:
 With -page it also sends test alerts. The registry must be a file.`
 
 // fillIn names something to check when nothing was: what examples/daemon and
-// examples/phone keep, or else a reference setup.
-func (o *options) fillIn(ctx context.Context) (note string, cleanUp func(), err error) {
+// examples/phone keep, or else a reference setup. It says what that is.
+func (o *options) fillIn(ctx context.Context) (what string, cleanUp func(), err error) {
 	if dir, err := state.Dir(); err == nil {
 		path := filepath.Join(dir, "devices.json")
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 			o.relay, o.devices = "http://"+state.DaemonAddr+"/relay", path
-			return "This was the setup of examples/daemon and examples/phone: the first must be running. " + yours, func() {}, nil
+			return "This is the setup of examples/daemon and examples/phone: the first must be running.", func() {}, nil
 		}
 	}
 	reference, err := newReference(ctx)
@@ -37,7 +37,7 @@ func (o *options) fillIn(ctx context.Context) (note string, cleanUp func(), err 
 		return "", nil, err
 	}
 	o.relay, o.devices, o.config = reference.relay.URL, reference.devices, reference.config
-	return "This was a reference setup inside this process. " + yours, reference.close, nil
+	return "Nothing of yours is checked: this is a reference setup inside this process, to show what a good run looks like.", reference.close, nil
 }
 
 // reference is a relay with a paired phone, and the two services of a bridge with

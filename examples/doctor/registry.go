@@ -22,7 +22,8 @@ const (
 // checkRegistry reads a registry file, and leaves it as it is.
 func checkRegistry(ctx context.Context, r *report, path string) {
 	r.begin("Paired phones")
-	if !checkFile(r, path, "push tokens and the salt") {
+	if !checkFile(r, path, "push tokens and the salt",
+		"Correct the path, or pair a phone: a daemon makes the registry when the first phone pairs.") {
 		return
 	}
 	store, err := pairing.OpenFile(path)
@@ -39,24 +40,30 @@ func checkRegistry(ctx context.Context, r *report, path string) {
 		r.fail(toDo, "%v", err)
 		return
 	}
-	r.ok("%s is a registry with %s", path, number(len(snapshot.Devices), "phone"))
-	checkSalt(r, snapshot.Salt)
-	if len(snapshot.Devices) == 0 {
-		r.fail("Pair a phone: POST /push/devices, or go run ./examples/phone beside examples/daemon.", "nobody would be paged")
-	}
-	checkDevices(r, snapshot.Devices)
 	for _, err := range snapshot.Skipped {
-		r.fail("This phone gets no alert: pair it again, and revoke this entry by its id.", "%v", err)
+		r.fail("This phone gets no alert: pair it again, then revoke this entry: DELETE /push/devices/ID, with the id that it has here.",
+			"%v", err)
 	}
+	switch {
+	case len(snapshot.Devices) > 0:
+		r.ok("%s is a registry with %s", path, number(len(snapshot.Devices), "phone"))
+	case len(snapshot.Skipped) > 0:
+		r.fail("See what is said of each entry, above.", "%s is a registry without a phone that can be used: nobody would be paged", path)
+	default:
+		r.fail("Pair a phone: POST /push/devices, or go run ./examples/phone beside examples/daemon.",
+			"%s is a registry without a phone: nobody would be paged", path)
+	}
+	checkSalt(r, snapshot.Salt)
+	checkDevices(r, snapshot.Devices)
 }
 
-// checkFile says whether a file is there, and warns when others may read it.
-func checkFile(r *report, path, holds string) bool {
+// checkFile says whether a file is there, and what to do if not, and warns when
+// others may read what it holds.
+func checkFile(r *report, path, holds, ifMissing string) bool {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		r.fail("Correct the path. A daemon makes the registry when the first phone is paired; a bridge's configuration is yours to write.",
-			"%s is not there", path)
+		r.fail(ifMissing, "%s is not there", path)
 		return false
 	case errors.Is(err, fs.ErrPermission):
 		r.fail("Run the doctor as the user that the daemon or the bridge runs as.", "%v", err)

@@ -35,7 +35,7 @@ func TestRegistries(t *testing.T) {
 		"token of another platform": {salt, []entry{{"id": "1", "pushToken": "fcm:xyz", "publicKey": key}}, 0,
 			[]string{"warn", "is not 16 to 512 hex digits"}},
 		"low-order key": {salt, []entry{{"id": "1", "pushToken": token, "publicKey": strings.Repeat("A", 43) + "="}}, 1,
-			[]string{"0 phones", "FAIL  pairing:", "low-order", "pair it again"}},
+			[]string{"FAIL  pairing:", "low-order", "pair it again, then revoke this entry: DELETE /push/devices/ID", `(id "1")`, "nobody would be paged"}},
 		"no token":   {salt, []entry{{"id": "1", "publicKey": key}}, 1, []string{"pushToken is empty", "gets no alert"}},
 		"no salt":    {"", []entry{{"id": "1", "pushToken": token, "publicKey": key}}, 0, []string{"warn  no collapse salt yet"}},
 		"short salt": {"pepper", []entry{{"id": "1", "pushToken": token, "publicKey": key}}, 0, []string{"warn  the collapse salt is only 6"}},
@@ -62,5 +62,23 @@ func TestFilesThatAreNoRegistry(t *testing.T) {
 	}
 	expect(t, 1, []string{"is not a registry file", "from a backup"}, "-devices", garbage)
 	expect(t, 1, []string{"is not a file"}, "-devices", dir)
-	expect(t, 1, []string{"is not there", "Correct the path"}, "-devices", filepath.Join(dir, "missing.json"))
+	missing := filepath.Join(dir, "missing.json")
+	expect(t, 1, []string{missing + " is not there", "Correct the path", "when the first phone pairs"}, "-devices", missing)
+	if out, _ := doctor(t, "-devices", missing); strings.Contains(out, "bridge") {
+		t.Errorf("of a registry it says\n%s", out)
+	}
+}
+
+// Nobody should pair a phone because an entry is spoilt, before reading which.
+func TestSpoiltEntryComesBeforeWhatFollowsFromIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "devices.json")
+	content := `{"version":1,"devices":[{"id":"1","pushToken":"abcdabcdabcdabcd","publicKey":"no key"}]}`
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, _ := doctor(t, "-devices", path)
+	cause, effect := strings.Index(out, "publicKey"), strings.Index(out, "nobody would be paged")
+	if cause < 0 || effect < cause || strings.Contains(out, "Pair a phone") {
+		t.Errorf("it says\n%s", out)
+	}
 }

@@ -26,7 +26,7 @@ func checkRelay(ctx context.Context, r *report, relayURL string) {
 		r.fail("Correct -relay or $"+relayVariable+".", "not a URL") // the cause quotes it
 		return
 	}
-	r.ok("the URL can be used: %s://%s", target.Scheme, target.Host)
+	r.ok("the URL can be used: %s://%s%s", target.Scheme, target.Host, notShown(target))
 
 	target.Fragment, target.RawFragment = "", ""
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), strings.NewReader("{}"))
@@ -39,6 +39,19 @@ func checkRelay(ctx context.Context, r *report, relayURL string) {
 	if a, ok := reach(r, req, secretsOf(target)...); ok {
 		judgeRelay(r, a, target.User != nil)
 	}
+}
+
+// notShown names the parts of the URL that may be secrets, as secretsOf has it.
+func notShown(u *url.URL) string {
+	switch path, query := len(u.Path) > len("/"), u.RawQuery != ""; {
+	case path && query:
+		return " (path and query not shown)"
+	case path:
+		return " (path not shown)"
+	case query:
+		return " (query not shown)"
+	}
+	return ""
 }
 
 // judgeRelay reads the answer to an empty envelope.

@@ -43,6 +43,22 @@ func TestAnswersOfARelay(t *testing.T) {
 	}
 }
 
+func TestHiddenPartsOfTheURLAreNamed(t *testing.T) {
+	relay := relaytest.NewRelay()
+	defer relay.Close()
+	for below, says := range map[string]string{
+		"/wrong":           " (path not shown)\n",
+		"/?key=word":       " (query not shown)\n",
+		"/wrong?key=wrong": " (path and query not shown)\n",
+		"/":                "\n",
+		"":                 "\n",
+	} {
+		if out, _ := doctor(t, "-relay", relay.URL+below); !strings.Contains(out, relay.URL+says) {
+			t.Errorf("of %q it does not say %q, but\n%s", below, says, out)
+		}
+	}
+}
+
 func TestRelaysThatCannotBeAsked(t *testing.T) {
 	tls := relaytest.NewRelay(relaytest.WithTLS())
 	defer tls.Close()

@@ -59,11 +59,11 @@ func (r *report) add(result, text, toDo string) {
 	}
 	fmt.Fprintf(r.out, "  %-4s  %s\n", result, indented(text))
 	if toDo != "" {
-		fmt.Fprintf(r.out, "        -> %s\n", toDo)
+		fmt.Fprintf(r.out, "        -> %s\n", indented(toDo))
 	}
 }
 
-// indented keeps the lines of a joined error below each other.
+// indented keeps further lines below the first.
 func indented(text string) string { return strings.ReplaceAll(text, "\n", "\n        ") }
 
 func (r *report) count(result string) (n int) {

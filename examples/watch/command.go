@@ -19,15 +19,19 @@ type result struct {
 }
 
 // runCommand runs a command on this program's own streams, passes signals on to
-// it and keeps the end of what it prints.
-func runCommand(args []string) result {
+// it and keeps the end of what it prints to the stream that tailOf names.
+func runCommand(args []string, tailOf string) result {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin = os.Stdin
-	stdout, err := newOutlet(os.Stdout)
+	outTail, errTail := new(tail), new(tail)
+	if tailOf == tailBoth {
+		errTail = outTail
+	}
+	stdout, err := newOutlet(os.Stdout, outTail)
 	if err != nil {
 		return notStarted(err)
 	}
-	stderr, err := newOutlet(os.Stderr)
+	stderr, err := newOutlet(os.Stderr, errTail)
 	if err != nil {
 		stdout.abandon()
 		return notStarted(err)
@@ -61,9 +65,11 @@ func runCommand(args []string) result {
 			stdout.finish()
 			stderr.finish()
 			r := ended(cmd.ProcessState)
-			// The protocol's log_tail is standard error where there is any.
-			if r.lines = stderr.kept.lines(); len(r.lines) == 0 {
-				r.lines = stdout.kept.lines()
+			if tailOf != tailStdout {
+				r.lines = errTail.lines()
+			}
+			if tailOf == tailStdout || tailOf == tailProtocol && len(r.lines) == 0 {
+				r.lines = outTail.lines()
 			}
 			return r
 		}

@@ -5,13 +5,23 @@
 // The command keeps this program's streams, signals and exit code, so watch can
 // stand in front of any line of a crontab. Build it for that (go build
 // ./examples/watch): "go run" itself exits with 1 whatever the program's code
-// was, and passes no signal on. Whatever is wrong with the relay or the
-// registry, the command has run. What the command leaves running in the
+// was, and passes no signal on. What the command leaves running in the
 // background is not waited for; send its output to a file.
+//
+// The page ends with the last lines of standard error if the command wrote any,
+// else with those of standard output. A command that warns on one and fails on
+// the other wants -tail both, which interleaves them in the order in which they
+// arrived.
+//
+// Whatever is wrong with the relay or the registry, the command has run. Standard
+// error says so before it runs, and again when there would have been a page: for
+// an empty $RELAY_URL, say, or a registry that is not there, which watch only
+// reads and never makes. Without a command, or with a flag that it does not
+// understand, watch runs nothing and exits with 2.
 package main
 
 import (
-	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -21,18 +31,14 @@ import (
 	"time"
 
 	"github.com/sealpush/sealpush/payload"
-	"github.com/sealpush/sealpush/relayclient"
-	"github.com/sealpush/sealpush/relayclient/pairing"
 )
-
-// pageTimeout bounds what paging may add to the command's own time.
-const pageTimeout = 30 * time.Second
 
 type options struct {
 	relay     string
 	devices   string
 	name      string
 	onSuccess bool
+	tailOf    string
 	command   []string
 }
 
@@ -41,20 +47,19 @@ func main() {
 	if err != nil {
 		os.Exit(2) // flag has said why
 	}
-	notifier, closeNotifier, err := newNotifier(opts)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "watch:", err)
-		os.Exit(2)
+	pager := newPager(opts.relay, opts.devices)
+	if err := pager.look(lookTimeout); err != nil {
+		fmt.Fprintln(os.Stderr, "watch: nobody can be paged:", err)
 	}
 	// A reader of our output that goes away, as head does, must not end us before
 	// the page; with a handler, which the command does not inherit, writing fails.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	start := time.Now()
-	r := runCommand(opts.command)
+	r := runCommand(opts.command, opts.tailOf)
 	if r.failReason != "" || opts.onSuccess {
-		page(notifier, alertFor(opts, start, r))
+		pager.page(alertFor(opts, start, r))
 	}
-	closeNotifier()
+	pager.close()
 	os.Exit(r.exitCode)
 }
 
@@ -67,13 +72,21 @@ func parseFlags(args []string) (options, error) {
 	}
 	flags.StringVar(&opts.relay, "relay", "", "`URL` that sealed alerts are posted to")
 	flags.StringVar(&opts.devices, "devices", "", "registry `file` with the paired phones")
-	flags.StringVar(&opts.name, "name", "", "job name that the phone shows (default: the command)")
+	flags.StringVar(&opts.name, "name", "", "job `name` that the phone shows (default: the command)")
 	flags.BoolVar(&opts.onSuccess, "on-success", false, "page when the command succeeds, too")
-	if err := flags.Parse(args); err != nil {
+	flags.Func("tail", "`stream` whose end the phone shows: stdout, stderr or both\n"+
+		"(default: stderr if the command wrote to it, else stdout, as the protocol has it)", func(value string) error {
+		switch opts.tailOf = value; value {
+		case tailProtocol, tailStdout, tailStderr, tailBoth:
+			return nil
+		}
+		return errors.New("it takes stdout, stderr or both")
+	})
+	if err := flags.Parse(withEmptyValues(args)); err != nil {
 		return options{}, err
 	}
 	opts.command = flags.Args()
-	if opts.relay == "" || opts.devices == "" || len(opts.command) == 0 {
+	if len(opts.command) == 0 {
 		flags.Usage()
 		return options{}, flag.ErrHelp
 	}
@@ -86,22 +99,27 @@ func parseFlags(args []string) (options, error) {
 	return opts, nil
 }
 
-// newNotifier refuses a relay URL that can never work before the command runs.
-// A registry that cannot be read now may well be readable when it matters.
-func newNotifier(opts options) (*relayclient.Notifier, func(), error) {
-	client, err := relayclient.New(opts.relay)
-	if err != nil {
-		return nil, nil, err
+// withEmptyValues puts back what a shell leaves out of -relay $RELAY_URL when the
+// variable is not set: the next flag, or the "--", would be taken for the URL, and
+// the file for the command.
+func withEmptyValues(args []string) []string {
+	var filled []string
+	for i := 0; i < len(args); i++ {
+		if args[i] == "--" || args[i] == "-" || !strings.HasPrefix(args[i], "-") {
+			return append(filled, args[i:]...)
+		}
+		filled = append(filled, args[i])
+		switch strings.TrimLeft(args[i], "-") {
+		case "relay", "devices", "name", "tail":
+			if i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
+				i++
+				filled = append(filled, args[i])
+			} else {
+				filled = append(filled, "")
+			}
+		}
 	}
-	store, err := pairing.OpenFile(opts.devices)
-	if err != nil {
-		return nil, nil, err
-	}
-	notifier, err := relayclient.NewNotifier(client, pairing.NewRegistry(store), "")
-	if err != nil {
-		return nil, nil, err
-	}
-	return notifier, client.Close, nil
+	return filled
 }
 
 func alertFor(opts options, start time.Time, r result) payload.Alert {
@@ -124,11 +142,4 @@ func jobName(name string) string {
 		return string(runes[:most-1]) + "…"
 	}
 	return name
-}
-
-// page reports to standard error, through the client's log, and fails nobody.
-func page(notifier *relayclient.Notifier, alert payload.Alert) {
-	ctx, cancel := context.WithTimeout(context.Background(), pageTimeout)
-	defer cancel()
-	notifier.Notify(ctx, alert)
 }

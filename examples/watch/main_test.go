@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -43,6 +45,12 @@ func job(what string) int {
 		return 3
 	case "fail-quietly":
 		fmt.Println("all there is to see")
+		return 1
+	case "warn-and-fail":
+		fmt.Println("working")
+		fmt.Fprint(os.Stderr, "deprecated: ")
+		fmt.Fprintln(os.Stderr, "-x")
+		fmt.Print("FATAL disk full")
 		return 1
 	case "succeed":
 		fmt.Println("done")
@@ -112,7 +120,11 @@ func newFixture(t *testing.T) fixture {
 }
 
 func (f fixture) watch(t *testing.T, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"-relay", f.relay.URL, "-devices", f.devices}, args...)...)
+	return watch(t, append([]string{"-relay", f.relay.URL, "-devices", f.devices}, args...)...)
+}
+
+func watch(t *testing.T, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asWatch+"=1")
 	return cmd
 }
@@ -160,6 +172,52 @@ func TestTailIsStandardOutputWhereThereIsNoError(t *testing.T) {
 	exitCode(t, f.watch(t, "--", os.Args[0], "job", "fail-quietly"))
 	if alert := f.onlyAlert(t); len(alert.LogTail) != 1 || alert.LogTail[0] != "all there is to see" {
 		t.Errorf("log tail %q", alert.LogTail)
+	}
+}
+
+func TestTailOfTheStreamThatIsAskedFor(t *testing.T) {
+	for stream, want := range map[string][]string{
+		"":       {"deprecated: -x"},
+		"stderr": {"deprecated: -x"},
+		"stdout": {"working", "FATAL disk full"},
+		"both":   {"FATAL disk full", "deprecated: -x", "working"}, // sorted: two pipes have no order among them
+	} {
+		f := newFixture(t)
+		exitCode(t, f.watch(t, "-tail", stream, "--", os.Args[0], "job", "warn-and-fail"))
+		got := f.onlyAlert(t).LogTail
+		if stream == "both" {
+			slices.Sort(got)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("log tail of %q: %q", stream, got)
+		}
+	}
+	f := newFixture(t)
+	exitCode(t, f.watch(t, "-tail", "stderr", "--", os.Args[0], "job", "fail-quietly"))
+	if got := f.onlyAlert(t).LogTail; len(got) != 0 {
+		t.Errorf("log tail of a silent standard error: %q", got)
+	}
+}
+
+// The lines of two streams are in the order of arrival and do not mix within one.
+func TestInterleaving(t *testing.T) {
+	var both tail
+	out, err := wholeLines{to: &both}, wholeLines{to: &both}
+	out.Write([]byte("one\ntw"))
+	err.Write([]byte("warning: "))
+	out.Write([]byte("o\nthr"))
+	err.Write([]byte("old\n"))
+	out.Write([]byte("ee"))
+	out.flush()
+	err.flush()
+	if got, want := both.lines(), []string{"one", "two", "warning: old", "three"}; !slices.Equal(got, want) {
+		t.Errorf("lines %q, want %q", got, want)
+	}
+	for range 100 { // a line that does not end is not held for ever
+		out.Write(bytes.Repeat([]byte("x"), 10_000))
+	}
+	if size := cap(out.rest); size > 4*tailSize {
+		t.Errorf("holds %d bytes", size)
 	}
 }
 
@@ -325,12 +383,102 @@ func TestUnreadableRegistryChangesNothing(t *testing.T) {
 	}
 }
 
+// An unset variable in a crontab, a typo: the job must not be skipped for it.
+func TestCommandRunsWithoutAnybodyToPage(t *testing.T) {
+	f := newFixture(t)
+	elsewhere := filepath.Join(t.TempDir(), "devcies.json")
+	empty := filepath.Join(t.TempDir(), "empty.json")
+	if err := os.WriteFile(empty, []byte(`{"version":1,"devices":[]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := os.Stat(elsewhere); err == nil {
+			t.Error("looking for the registry made it")
+		}
+	})
+	for name, tt := range map[string]struct {
+		args []string
+		says string
+	}{
+		"no relay":              {[]string{"-devices", f.devices}, "-relay is missing or empty"},
+		"empty relay":           {[]string{"-relay", "", "-devices", f.devices}, "-relay is missing or empty"},
+		"unset relay":           {[]string{"-relay", "-devices", f.devices}, "-relay is missing or empty"},
+		"unset relay at end":    {[]string{"-devices", f.devices, "--relay"}, "-relay is missing or empty"},
+		"relay without scheme":  {[]string{"-relay", "relay.example", "-devices", f.devices}, "the relay URL is not usable"},
+		"ftp relay":             {[]string{"-relay", "ftp://me:hunter2@relay.example", "-devices", f.devices}, "the relay URL is not usable"},
+		"no registry":           {[]string{"-relay", f.relay.URL}, "-devices is missing or empty"},
+		"unset registry":        {[]string{"-devices", "-relay", f.relay.URL}, "-devices is missing or empty"},
+		"registry not there":    {[]string{"-relay", f.relay.URL, "-devices", elsewhere}, "there is no registry at " + elsewhere},
+		"registry without any":  {[]string{"-relay", f.relay.URL, "-devices", empty}, "no phone is paired in " + empty},
+		"registry not readable": {[]string{"-relay", f.relay.URL, "-devices", filepath.Dir(empty)}, filepath.Dir(empty)},
+		"unset name and relay":  {[]string{"-devices", f.devices, "-name", "-relay"}, "-relay is missing or empty"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := watch(t, append(tt.args, "--", os.Args[0], "job", "fail")...)
+			var stdout, stderr bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			if code := exitCode(t, cmd); code != 3 || stdout.String() != "working\n" {
+				t.Errorf("exit code %d, output %q", code, stdout.String())
+			}
+			before, after, ran := strings.Cut(stderr.String(), "no space left\n")
+			if !ran || !strings.Contains(before, "watch: nobody can be paged: ") || !strings.Contains(before, tt.says) ||
+				!strings.Contains(after, "watch: nobody was paged: ") || !strings.Contains(after, tt.says) {
+				t.Errorf("standard error says %q", stderr.String())
+			}
+			if strings.Contains(stderr.String(), "hunter2") {
+				t.Error("standard error has the password")
+			}
+			succeeds := watch(t, append(tt.args, "--", os.Args[0], "job", "succeed")...)
+			if out, err := succeeds.Output(); err != nil || string(out) != "done\n" {
+				t.Errorf("output %q, %v", out, err)
+			}
+		})
+	}
+}
+
+// A registry that a hand or another program wrote without a salt stays as it is.
+func TestRegistryIsOnlyRead(t *testing.T) {
+	f := newFixture(t)
+	content, err := os.ReadFile(f.devices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content = regexp.MustCompile(`"collapseSalt": *"[0-9a-f]+",`).ReplaceAll(content, nil)
+	if bytes.Contains(content, []byte("Salt")) {
+		t.Fatalf("the registry still holds a salt: %s", content)
+	}
+	if err := os.WriteFile(f.devices, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	exitCode(t, f.watch(t, "--", os.Args[0], "job", "fail"))
+	f.onlyAlert(t)
+	if now, err := os.ReadFile(f.devices); err != nil || !bytes.Equal(now, content) {
+		t.Errorf("the registry holds %q, %v", now, err)
+	}
+}
+
+func TestWithEmptyValues(t *testing.T) {
+	for args, want := range map[string]string{
+		"-relay URL -devices file -- cmd":          "-relay URL -devices file -- cmd",
+		"-relay -devices file -- cmd -name -relay": "-relay  -devices file -- cmd -name -relay",
+		"-relay -devices -- cmd":                   "-relay  -devices  -- cmd",
+		"--name -on-success cmd -relay -x":         "--name  -on-success cmd -relay -x",
+		"-relay=URL -tail -name=-x - -relay":       "-relay=URL -tail  -name=-x - -relay",
+		"-relay":                                   "-relay ",
+	} {
+		if got := strings.Join(withEmptyValues(strings.Split(args, " ")), " "); got != want {
+			t.Errorf("%q becomes %q, want %q", args, got, want)
+		}
+	}
+}
+
 func TestUsage(t *testing.T) {
 	f := newFixture(t)
 	for name, args := range map[string][]string{
-		"no command":    {},
-		"unknown flag":  {"-frobnicate", "--", "true"},
-		"bad relay URL": {"-relay", "relay.example", "--", "true"},
+		"no command":   {},
+		"unknown flag": {"-frobnicate", "--", "true"},
+		"unknown tail": {"-tail", "head", "--", "true"},
 	} {
 		cmd := f.watch(t, args...)
 		var stderr bytes.Buffer

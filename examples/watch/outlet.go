@@ -23,18 +23,18 @@ type outlet struct {
 	in   *os.File // the command's end
 	from *os.File
 	to   io.Writer
-	kept tail
+	kept wholeLines
 
 	exited atomic.Bool   // the command has
 	done   chan struct{} // closed when all is passed on
 }
 
-func newOutlet(to io.Writer) (*outlet, error) {
+func newOutlet(to io.Writer, end *tail) (*outlet, error) {
 	from, in, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	return &outlet{in: in, from: from, to: to, done: make(chan struct{})}, nil
+	return &outlet{in: in, from: from, to: to, kept: wholeLines{to: end}, done: make(chan struct{})}, nil
 }
 
 // abandon is for a command that did not start.
@@ -60,6 +60,7 @@ func (o *outlet) finish() {
 func (o *outlet) pass() {
 	defer close(o.done)
 	defer o.from.Close()
+	defer o.kept.flush()
 	broken := false
 	buf := make([]byte, 32<<10)
 	for left := pipeSize; left > 0; {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -8,8 +9,16 @@ import (
 	"github.com/sealpush/sealpush/payload"
 )
 
+// Which stream the phone shows the end of.
 const (
-	tailSize = 64 << 10 // bytes kept of each stream
+	tailProtocol = "" // the protocol's log_tail: standard error where there is any, else standard output
+	tailStdout   = "stdout"
+	tailStderr   = "stderr"
+	tailBoth     = "both" // in the order in which lines arrived
+)
+
+const (
+	tailSize = 64 << 10 // bytes kept of each stream, or of both together
 	lineSize = 256      // bytes kept of each line, from its end
 )
 
@@ -57,4 +66,30 @@ func lineEnd(line string) string {
 		start++
 	}
 	return "…" + line[start:]
+}
+
+// wholeLines writes to a tail a line at a time, so that two streams do not mix
+// within one. It holds tailSize of a line at most.
+type wholeLines struct {
+	to   *tail
+	rest []byte
+}
+
+func (l *wholeLines) Write(p []byte) (int, error) {
+	l.rest = append(l.rest, p...)
+	whole := bytes.LastIndexByte(l.rest, '\n') + 1
+	if len(l.rest)-whole > tailSize {
+		whole = len(l.rest)
+	}
+	l.to.Write(l.rest[:whole])
+	l.rest = append(l.rest[:0], l.rest[whole:]...)
+	return len(p), nil
+}
+
+// flush ends the last line.
+func (l *wholeLines) flush() {
+	if len(l.rest) > 0 {
+		l.to.Write(append(l.rest, '\n'))
+		l.rest = nil
+	}
 }

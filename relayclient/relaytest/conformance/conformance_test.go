@@ -1,6 +1,11 @@
 package conformance_test
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/sealpush/sealpush/relayclient/relaytest"
@@ -56,4 +61,22 @@ func TestRun(t *testing.T) {
 	relay := relaytest.NewRelay()
 	defer relay.Close()
 	conformance.Run(t, conformance.Target{URL: relay.URL})
+}
+
+// Run stops at a target that is not there. It runs in a process of its own, for
+// it fails its test.
+func TestRunStopsAtAWrongURL(t *testing.T) {
+	const variable = "SEALPUSH_TEST_WRONG_URL"
+	if url := os.Getenv(variable); url != "" {
+		conformance.Run(t, conformance.Target{URL: url})
+		return
+	}
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), variable+"="+server.URL)
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "correct the relay's URL") || strings.Count(string(out), "=== RUN") != 2 {
+		t.Errorf("%v:\n%s", err, out)
+	}
 }

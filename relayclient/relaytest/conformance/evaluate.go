@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 )
 
@@ -20,7 +21,10 @@ const (
 )
 
 // ErrUnreachable is what an [Evaluate] fails with if there is nobody to ask: no
-// connection, no answer in time, or 429 for longer than [Target.MaxWait].
+// connection, no answer in time, or 429 for longer than [Target.MaxWait]. So it
+// does if the first request, with which nothing is wrong, is answered with a
+// redirect, 401, 403, 404 or 405: the target's URL or its credentials are wrong,
+// and hardly the relay.
 var ErrUnreachable = errors.New("conformance: no use in checking")
 
 // Evaluate holds a target to all checks about the parts that it names, one
@@ -45,14 +49,52 @@ func Evaluate(ctx context.Context, target Target) (report Report, err error) {
 			if err := context.Cause(ctx); err != nil {
 				return report, fmt.Errorf("conformance: stopped at %s: %w", check.Name, err)
 			}
+			if first {
+				err = s.unreachable(result)
+			}
+			if err != nil {
+				result.Verdict = NotStated
+			}
 			report.Results = append(report.Results, result)
-			if first && s.silent() {
-				return report, fmt.Errorf("%w: the %s: %s", ErrUnreachable, part, result.Detail)
+			if err != nil {
+				return report, err
 			}
 			first = false
 		}
 	}
 	return report, nil
+}
+
+// unreachable says whether the first check of a part shows that there is no use
+// in the others.
+func (s *session) unreachable(first Result) error {
+	switch toDo := s.correction(first.Part); {
+	case first.Verdict == Pass:
+		return nil
+	case s.silent():
+		return fmt.Errorf("%w: the %s: %s", ErrUnreachable, first.Part, first.Detail)
+	case toDo != "":
+		return fmt.Errorf("%w: the %s %s: %s", ErrUnreachable, first.Part, first.Detail, toDo)
+	}
+	return nil
+}
+
+// correction says what is wrong with the target, if the latest answer shows that
+// it is the target that is wrong.
+func (s *session) correction(part Part) string {
+	url, credentials := "the relay's URL", "the credentials in the relay's URL, or what else the relay lets clients in by"
+	if part == BridgeRelay {
+		url, credentials = "the token service's URL", "the client's id and secret"
+	}
+	switch {
+	case s.status/100 == 3:
+		return "redirects are not followed: correct " + url
+	case s.status == http.StatusUnauthorized, s.status == http.StatusForbidden:
+		return "correct " + credentials
+	case s.status == http.StatusNotFound, s.status == http.StatusMethodNotAllowed:
+		return "nothing takes requests at this path: correct " + url
+	}
+	return ""
 }
 
 // checksOf is what there is to check about a part.

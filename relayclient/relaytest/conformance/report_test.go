@@ -148,8 +148,70 @@ func TestUnreachableRelay(t *testing.T) {
 	relay := relaytest.NewRelay()
 	relay.Close()
 	report, err := conformance.Evaluate(t.Context(), conformance.Target{URL: relay.URL})
-	if !errors.Is(err, conformance.ErrUnreachable) || len(report.Results) != 1 {
-		t.Errorf("%v, %d results", err, len(report.Results))
+	if !errors.Is(err, conformance.ErrUnreachable) || len(report.Results) != 1 || !report.OK() {
+		t.Errorf("%v, %v", err, report.Results)
+	}
+}
+
+// A wrong URL is not held against the relay.
+func TestWrongTarget(t *testing.T) {
+	for _, tt := range []struct {
+		status int
+		says   string
+	}{
+		{http.StatusFound, "redirects are not followed: correct the relay's URL"},
+		{http.StatusPermanentRedirect, "redirects are not followed: correct the relay's URL"},
+		{http.StatusUnauthorized, "correct the credentials in the relay's URL"},
+		{http.StatusForbidden, "correct the credentials in the relay's URL"},
+		{http.StatusNotFound, "nothing takes requests at this path: correct the relay's URL"},
+		{http.StatusMethodNotAllowed, "nothing takes requests at this path: correct the relay's URL"},
+	} {
+		requests := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			requests++
+			answer(w, tt.status, "not here")
+		}))
+		report, err := conformance.Evaluate(t.Context(), conformance.Target{URL: server.URL})
+		server.Close()
+		if !errors.Is(err, conformance.ErrUnreachable) || !strings.Contains(err.Error(), tt.says) || !strings.Contains(err.Error(), fmt.Sprint(tt.status)) {
+			t.Errorf("%d: %v", tt.status, err)
+		}
+		if requests != 1 || len(report.Results) != 1 || !report.OK() {
+			t.Errorf("%d: %d requests, %v", tt.status, requests, report.Results)
+		}
+	}
+}
+
+// Only the first request says something about the target: later, the same answer
+// is the relay's fault.
+func TestNotFoundLaterIsAFailure(t *testing.T) {
+	relay := relaytest.NewRelay()
+	defer relay.Close()
+	server := httptest.NewServer(brokenRelay{before: func(w http.ResponseWriter, p *post) bool {
+		return p.text("priority") == "passive" && answer(w, http.StatusNotFound, "")
+	}}.over(relay))
+	defer server.Close()
+	report, err := conformance.Evaluate(t.Context(), conformance.Target{URL: server.URL})
+	if err != nil || report.OK() {
+		t.Errorf("%v, %d failed", err, report.Count(conformance.Fail))
+	}
+}
+
+func TestWrongTokenService(t *testing.T) {
+	service := relaytest.NewBridgeService(relaytest.WithHashRounds(1))
+	defer service.Close()
+	right := conformance.Bridge{TokenURL: service.TokenURL, RelayURL: service.RelayURL, ClientID: "suite", ClientSecret: service.AddClient("suite")}
+	elsewhere, secret := right, right
+	elsewhere.TokenURL += "/elsewhere"
+	secret.ClientSecret = "another-secret"
+	for says, bridge := range map[string]conformance.Bridge{
+		"correct the token service's URL":    elsewhere,
+		"correct the client's id and secret": secret,
+	} {
+		report, err := conformance.Evaluate(t.Context(), conformance.Target{Bridge: bridge})
+		if !errors.Is(err, conformance.ErrUnreachable) || !strings.Contains(err.Error(), says) || len(report.Results) != 1 {
+			t.Errorf("%v, %v", err, report.Results)
+		}
 	}
 }
 

@@ -7,7 +7,8 @@ import "testing"
 // comes to no verdict skips it, with the reason. Checks are picked as subtests
 // are, say with -run 'TestRelay/refuse-'.
 //
-// A target that is not complete stops the test.
+// A target that is not complete stops the test, and so does one that is
+// [ErrUnreachable].
 func Run(t *testing.T, target Target) {
 	t.Helper()
 	s, err := newSession(target)
@@ -16,15 +17,27 @@ func Run(t *testing.T, target Target) {
 	}
 	t.Cleanup(s.close)
 	for _, part := range s.target.parts() {
+		first := true
 		for check := range checksOf(part) {
+			var unreachable error
 			t.Run(check.Name, func(t *testing.T) {
-				switch result := s.check(t.Context(), check); result.Verdict {
-				case Fail:
+				result := s.check(t.Context(), check)
+				if first {
+					unreachable = s.unreachable(result)
+				}
+				switch {
+				case unreachable != nil: // as the parent says
+					t.FailNow()
+				case result.Verdict == Fail:
 					t.Errorf("%s\n%s: %q\n%s", result.Detail, check.Source, check.Sentence, check.Does)
-				case NotStated:
+				case result.Verdict == NotStated:
 					t.Skipf("not stated: %s", result.Detail)
 				}
 			})
+			if unreachable != nil {
+				t.Fatal(unreachable)
+			}
+			first = false
 		}
 	}
 }

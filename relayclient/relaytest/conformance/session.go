@@ -25,6 +25,7 @@ type session struct {
 	limiter *rate.Limiter
 	waited  time.Duration // by the check at hand, because of 429s
 	quiet   bool          // the latest request had no answer, or 429 to the end
+	status  int           // of the latest answer; 0 if there was none
 
 	limited *limitedDevice // see exhaust
 	bridge  bridgeState
@@ -99,7 +100,7 @@ func (s *session) sendOnce(ctx context.Context, req request) (response, error) {
 		return response{}, err
 	}
 	r, err := s.exchange(ctx, req)
-	s.quiet = err != nil
+	s.quiet, s.status = err != nil, r.status
 	return r, err
 }
 
