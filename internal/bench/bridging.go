@@ -77,8 +77,8 @@ func bridging() ([]row, error) {
 			panic("a foreign message was handled")
 		}
 	}
-	const ops = 300_000
-	costs := interleave(31,
+	const ops = 3_000_000 // a tenth of a second: rusage counts in milliseconds
+	costs := interleave(11,
 		repeat(ops, token), fromTwo(ops, token), repeat(ops, notify), fromTwo(ops, notify), repeat(ops, handle))
 	return []row{
 		cachedRow("cached `Token`", costs[0], costs[1], testing.AllocsPerRun(1000, token)),
