@@ -5,9 +5,10 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sealpush/sealpush/internal/answer"
 )
 
 // relay is where envelopes go.
@@ -32,42 +33,15 @@ func parseRelay(text string) (*relay, error) {
 	if err != nil || len(text) > maxURL || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || !isPort(u.Port()) {
 		return nil, errRelayURL
 	}
-	r := &relay{display: u.Scheme + "://" + u.Host}
+	r := &relay{display: u.Scheme + "://" + u.Host, secrets: answer.URLSecrets(u)}
 	if u.User != nil {
 		password, _ := u.User.Password()
-		credentials := base64.StdEncoding.EncodeToString([]byte(u.User.Username() + ":" + password))
-		r.authorization = "Basic " + credentials
-		r.secrets = append(r.secrets, u.User.Username(), password, u.User.String(), credentials)
+		r.authorization = "Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password))
 	}
-	// A path or a query can be a capability, as in a webhook's URL.
-	parts := append(strings.Split(u.EscapedPath(), "/"), strings.Split(u.Path, "/")...)
-	parts = append(parts, u.RawQuery)
-	for name, values := range u.Query() {
-		parts = append(parts, name)
-		for _, value := range values {
-			if len(value) >= leastValue {
-				r.secrets = append(r.secrets, value)
-			}
-		}
-	}
-	for _, part := range parts {
-		if len(part) >= leastPart {
-			r.secrets = append(r.secrets, part)
-		}
-	}
-	slices.Sort(r.secrets)
-	r.secrets = slices.Compact(r.secrets)
 	u.User, u.Fragment, u.RawFragment = nil, "", ""
 	r.url = u.String()
 	return r, nil
 }
-
-// Shorter parts of a URL, such as "v1" and "push", are no capabilities, and an
-// error may have to say them.
-const (
-	leastPart  = 8 // bytes of a step of the path, or of the query's name
-	leastValue = 4 // bytes of a value in the query
-)
 
 func isPort(port string) bool {
 	_, err := strconv.ParseUint(port, 10, 16)

@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
 	"net/http"
 	"net/url"
 	"strings"
 
+	"github.com/sealpush/sealpush/internal/answer"
 	"github.com/sealpush/sealpush/relayclient"
 )
 
@@ -36,12 +36,12 @@ func checkRelay(ctx context.Context, r *report, relayURL string) {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "sealpush") // credentials in the URL become a header
-	if a, ok := reach(r, req, secretsOf(target)...); ok {
+	if a, ok := reach(r, req, answer.URLSecrets(target)...); ok {
 		judgeRelay(r, a, target.User != nil)
 	}
 }
 
-// notShown names the parts of the URL that may be secrets, as secretsOf has it.
+// notShown names the parts of the URL that may be secrets, as answer.URLSecrets has it.
 func notShown(u *url.URL) string {
 	switch path, query := len(u.Path) > len("/"), u.RawQuery != ""; {
 	case path && query:
@@ -76,28 +76,4 @@ func judgeRelay(r *report, a reply, credentials bool) {
 	default:
 		r.warn("A relay refuses that with 400. Page a phone with -page to see whether this is one.", "answers %s with %v", asked, a)
 	}
-}
-
-// secretsOf is every part of a relay's URL that may be one. A path can be a
-// capability, as in a webhook's URL.
-func secretsOf(u *url.URL) []string {
-	password, _ := u.User.Password()
-	credentials := base64.StdEncoding.EncodeToString([]byte(u.User.Username() + ":" + password))
-	secrets := []string{u.User.Username(), password, u.User.String(), credentials}
-	parts := append(strings.Split(u.EscapedPath(), "/"), strings.Split(u.Path, "/")...)
-	parts = append(parts, u.RawQuery)
-	for name, values := range u.Query() {
-		parts = append(parts, name)
-		for _, value := range values {
-			if len(value) >= 4 { // a "1" would be taken out of every number
-				secrets = append(secrets, value)
-			}
-		}
-	}
-	for _, part := range parts {
-		if len(part) >= 8 { // "v1" and "push" are no capabilities
-			secrets = append(secrets, part)
-		}
-	}
-	return secrets
 }

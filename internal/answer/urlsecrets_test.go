@@ -1,0 +1,33 @@
+package answer_test
+
+import (
+	"net/url"
+	"slices"
+	"testing"
+
+	"github.com/sealpush/sealpush/internal/answer"
+)
+
+func TestURLSecrets(t *testing.T) {
+	u, err := url.Parse("https://parker:correct%20horse@relay.example/v1/hooks/capability-1/?v=1&key=topsecret&longparameter=x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := answer.URLSecrets(u)
+	for _, secret := range []string{
+		"parker", "correct horse", "parker:correct%20horse", "cGFya2VyOmNvcnJlY3QgaG9yc2U=",
+		"capability-1", "topsecret", "longparameter", "v=1&key=topsecret&longparameter=x",
+	} {
+		if !slices.Contains(got, secret) {
+			t.Errorf("%q is missing from %q", secret, got)
+		}
+	}
+	for _, harmless := range []string{"", "v1", "hooks", "1", "key", "x", "relay.example"} {
+		if slices.Contains(got, harmless) {
+			t.Errorf("%q is taken for a secret", harmless)
+		}
+	}
+	if got := answer.URLSecrets(&url.URL{Scheme: "https", Host: "relay.example"}); len(got) != 0 {
+		t.Errorf("a bare URL has secrets: %q", got)
+	}
+}
