@@ -2,9 +2,11 @@ package sealpush_test
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -66,6 +68,35 @@ func TestReadmeWakesAPhone(t *testing.T) {
 	out := goCommand(t, dir, nil, "run", ".")
 	if pushes := service.Pushes("home"); len(pushes) != 1 || !strings.HasSuffix(strings.TrimSpace(out), "sent") {
 		t.Errorf("the relay saw %v; the program printed %s", pushes, out)
+	}
+}
+
+// What the README says holds a guarantee is there.
+func TestReadmeNamesRealTests(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)`").FindAllStringSubmatch(string(readme), -1)
+	if len(names) < 10 {
+		t.Fatalf("found %d names of tests", len(names))
+	}
+	var tests strings.Builder
+	err = filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		code, err := os.ReadFile(path)
+		tests.Write(code)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if !strings.Contains(tests.String(), "func "+name[1]+"(") {
+			t.Errorf("the README names %s, which is no test", name[1])
+		}
 	}
 }
 
