@@ -7,10 +7,13 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -165,6 +168,7 @@ func statuses() []attack {
 // world is a network in memory with one host under attack and an honest service behind all others.
 type world struct {
 	t        *testing.T
+	scheme   string // with https, an attack is against the client's handshake
 	honest   *relaytest.BridgeService
 	attacked string // host
 	attack   atomic.Pointer[attack]
@@ -183,12 +187,19 @@ var signingKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return key
 })
 
-func newWorld(t *testing.T, attacked string) *world {
-	w := &world{t: t, attacked: attacked}
-	w.honest = relaytest.NewUnstartedBridgeService("http://token.example", "http://relay.example",
+// certified is a server for the sake of its certificate. It is made outside any bubble.
+var certified = sync.OnceValue(func() *httptest.Server { return httptest.NewTLSServer(nil) })
+
+func newWorld(t *testing.T, attacked, scheme string) *world {
+	w := &world{t: t, scheme: scheme, attacked: attacked}
+	w.honest = relaytest.NewUnstartedBridgeService(scheme+"://token.example", scheme+"://relay.example",
 		relaytest.WithHashRounds(1), relaytest.WithSigningKey(signingKey()))
 	own := transport.New() // what users get
 	own.Proxy, own.DialContext = nil, w.dial
+	if scheme == "https" {
+		own.TLSClientConfig = certified().Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+		own.TLSClientConfig.ServerName = "example.com" // a name in httptest's certificate
+	}
 	w.client = &http.Client{Transport: own}
 	w.logger = slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	return w
@@ -205,7 +216,15 @@ func (w *world) dial(_ context.Context, _, address string) (net.Conn, error) {
 	go func() {
 		defer w.open.Add(-1)
 		defer server.Close()
-		w.serve(host, server)
+		if w.scheme == "http" {
+			w.serve(host, server)
+			return
+		}
+		if a := w.attack.Load(); a != nil && host == w.attacked {
+			a.answer(server, nil)
+			return
+		}
+		w.serve(host, tls.Server(server, &tls.Config{Certificates: certified().TLS.Certificates}))
 	}()
 	return client, nil
 }
@@ -260,7 +279,7 @@ func callers() []caller {
 	config := func(w *world) bridge.Config {
 		secret := w.honest.AddClient("bridge")
 		w.secrets = append(w.secrets, secret, w.honest.Token("bridge"))
-		return bridge.Config{URL: "http://relay.example", TokenURL: "http://token.example", ClientID: "bridge", ClientSecret: secret}
+		return bridge.Config{URL: w.scheme + "://relay.example", TokenURL: w.scheme + "://token.example", ClientID: "bridge", ClientSecret: secret}
 	}
 	newBridge := func(t *testing.T, w *world) *bridge.Client {
 		c, err := bridge.New(config(w), bridge.WithHTTPClient(w.client), bridge.WithLogger(w.logger))
@@ -306,8 +325,8 @@ func callers() []caller {
 			}
 		}},
 		{"Verify", "token.example", 5 * time.Second, false, func(t *testing.T, w *world) func(context.Context) error {
-			verifier, err := verify.New(verify.Config{JWKSURL: "http://token.example/.well-known/jwks.json", Issuer: "http://token.example",
-				Audience: "http://relay.example", Scope: "push:write"}, verify.WithHTTPClient(&http.Client{Transport: w.client.Transport,
+			verifier, err := verify.New(verify.Config{JWKSURL: w.scheme + "://token.example/.well-known/jwks.json", Issuer: w.scheme + "://token.example",
+				Audience: w.scheme + "://relay.example", Scope: "push:write"}, verify.WithHTTPClient(&http.Client{Transport: w.client.Transport,
 				CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}), verify.WithLogger(w.logger))
 			if err != nil {
 				t.Fatal(err)
@@ -318,7 +337,7 @@ func callers() []caller {
 			}
 		}},
 		{"Send", "relay.example", relayclient.DefaultTimeout, true, func(t *testing.T, w *world) func(context.Context) error {
-			client, err := relayclient.New("http://"+relayUser+":"+relayPass+"@relay.example/?"+relayQuery,
+			client, err := relayclient.New(w.scheme+"://"+relayUser+":"+relayPass+"@relay.example/?"+relayQuery,
 				relayclient.WithHTTPClient(w.client), relayclient.WithLogger(w.logger))
 			if err != nil {
 				t.Fatal(err)
@@ -343,15 +362,54 @@ func TestHostileServers(t *testing.T) {
 			}
 			for _, a := range list {
 				t.Run(a.name, func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { assault(t, c, a) })
+					synctest.Test(t, func(t *testing.T) { assault(t, c, a, "http") })
 				})
 			}
 		})
 	}
 }
 
-func assault(t *testing.T, c caller, a attack) {
-	w := newWorld(t, c.host)
+// The same where TLS fails or stalls: no byte of a request has been sent by then.
+func TestHostileHandshakes(t *testing.T) {
+	certified()
+	untrusted := selfSigned(t)
+	for _, c := range callers() {
+		t.Run(c.name, func(t *testing.T) {
+			for _, a := range []attack{
+				{"silence", sayAndHang(""), ""},
+				{"closed at once", say(""), ""},
+				{"not TLS", sayAndHang("HTTP/1.1 400 Bad Request\r\n\r\n"), ""},
+				{"half a record", sayAndHang("\x16\x03\x03\x40\x00\x02"), ""},
+				{"byte by byte", drip("\x16\x03\x03\x3f\xff\x02\x00"), ""},
+				{"an alert", say("\x15\x03\x03\x00\x02\x02\x28"), ""},
+				{"a certificate of nobody's", func(conn net.Conn, _ []byte) {
+					tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{untrusted}}).Handshake()
+					io.Copy(io.Discard, conn)
+				}, "certificate"},
+			} {
+				t.Run(a.name, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { assault(t, c, a, "https") })
+				})
+			}
+		})
+	}
+}
+
+func selfSigned(t *testing.T) tls.Certificate {
+	t.Helper()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"example.com"},
+		NotBefore: time.Unix(0, 0), NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, signingKey().Public(), signingKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: signingKey()}
+}
+
+func assault(t *testing.T, c caller, a attack, scheme string) {
+	w := newWorld(t, c.host, scheme)
 	call := c.call(t, w)
 	w.attack.Store(&a)
 	start := time.Now()
