@@ -79,9 +79,9 @@ func parseOptions(args []string) (options, error) {
 	if opts.inbox == "" {
 		opts.inbox = opts.daemon + "/inbox"
 	}
-	for name, text := range map[string]string{"-daemon": opts.daemon, "-inbox": opts.inbox} {
-		if u, err := url.Parse(text); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return options{}, fmt.Errorf("%s must be a URL such as http://%s", name, state.DaemonAddr)
+	for _, f := range []struct{ name, url string }{{"-daemon", opts.daemon}, {"-inbox", opts.inbox}} {
+		if u, err := url.Parse(f.url); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return options{}, fmt.Errorf("%s must be a URL such as http://%s", f.name, state.DaemonAddr)
 		}
 	}
 	if opts.state == "" {
