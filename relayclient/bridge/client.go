@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,10 +107,8 @@ func New(config Config, opts ...Option) (*Client, error) {
 
 // connect checks an enabled configuration and prepares the HTTP client.
 func (c *Client) connect() error {
-	for key, text := range map[string]string{"url": c.config.URL, "token_url": c.config.TokenURL} {
-		if err := checkURL(key, text); err != nil {
-			return fmt.Errorf("bridge: %w", err)
-		}
+	if err := cmp.Or(checkURL("url", c.config.URL), checkURL("token_url", c.config.TokenURL)); err != nil {
+		return fmt.Errorf("bridge: %w", err)
 	}
 	opts := []pushauth.Option{pushauth.WithHTTPClient(c.http)}
 	if c.logger != nil {
