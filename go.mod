@@ -6,6 +6,7 @@ require (
 	github.com/BurntSushi/toml v1.6.0
 	github.com/MicahParks/jwkset v0.11.4
 	github.com/cloudflare/circl v1.6.5
+	github.com/gofrs/flock v0.13.2
 	github.com/golang-jwt/jwt/v5 v5.3.1
 	github.com/google/go-cmp v0.7.0
 	github.com/hashicorp/go-retryablehttp v0.7.8
@@ -13,9 +14,7 @@ require (
 	golang.org/x/time v0.16.0
 )
 
-require github.com/hashicorp/go-cleanhttp v0.5.2 // indirect
-
 require (
-	github.com/gofrs/flock v0.13.2
+	github.com/hashicorp/go-cleanhttp v0.5.2 // indirect
 	golang.org/x/sys v0.50.0 // indirect
 )
