@@ -51,7 +51,7 @@ type cachedToken struct {
 	accepted atomic.Bool    // a relay took it
 }
 
-// Option changes how a [Source] works.
+// Option changes how a [Source] works. It is a plain value.
 type Option func(*Source) error
 
 // WithHTTPClient sets the client that calls the token service, instead of one that gives up dead

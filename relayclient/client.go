@@ -37,7 +37,7 @@ type Client struct {
 	closed      atomic.Bool
 }
 
-// An Option changes a default of [New].
+// An Option changes a default of [New]. It is a plain value.
 type Option func(*Client) error
 
 // WithTimeout bounds each POST, from the moment it has its slot among those in

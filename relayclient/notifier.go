@@ -40,7 +40,7 @@ func NewNotifier(client *Client, registry *pairing.Registry, host string) (*Noti
 	return &Notifier{client: client, registry: registry, host: host}, nil
 }
 
-// A NotifyOption changes one call of [Notifier.Notify].
+// A NotifyOption changes one call of [Notifier.Notify]. It is a plain value.
 type NotifyOption func(*Push)
 
 // WithPriority sets the priority, which is TimeSensitive otherwise.

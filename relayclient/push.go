@@ -28,7 +28,7 @@ type Push struct {
 	Priority Priority
 }
 
-// Priority is how loudly the phone is paged.
+// Priority is how loudly the phone is paged. It is a plain value.
 type Priority int
 
 // The priorities of the relay protocol.

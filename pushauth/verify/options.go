@@ -13,7 +13,7 @@ const (
 	defaultKeyLifetime = time.Hour
 )
 
-// An Option changes how a [Verifier] works.
+// An Option changes how a [Verifier] works. It is a plain value.
 type Option func(*options)
 
 type options struct {

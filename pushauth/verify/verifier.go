@@ -41,6 +41,7 @@ const (
 )
 
 // Config is what a token must say to be accepted. Every field is required.
+// It is a plain value.
 type Config struct {
 	JWKSURL  string // where the token service publishes its keys, http or https
 	Issuer   string // the "iss" claim, compared byte for byte
@@ -111,7 +112,7 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Claims is what a verified token says.
+// Claims is what a verified token says. It is a plain value.
 type Claims struct {
 	Subject   string    // "sub": the client id of the bridge, never empty
 	Issuer    string    // "iss"

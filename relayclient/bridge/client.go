@@ -37,7 +37,7 @@ type Client struct {
 	gate     atomic.Pointer[gate] // never nil
 }
 
-// Option changes how a [Client] works.
+// Option changes how a [Client] works. It is a plain value.
 type Option func(*Client) error
 
 // WithHTTPClient sets the client that calls the relay and the token service, instead of one that gives up

@@ -16,7 +16,7 @@ type Notification struct {
 	Data  map[string]string `json:"data,omitempty"` // for the app; may be nil
 }
 
-// Status is what became of a notification.
+// Status is what became of a notification. It is a plain value.
 type Status string
 
 const (

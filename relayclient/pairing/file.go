@@ -36,7 +36,7 @@ type FileStore struct {
 }
 
 // CorruptError says that a registry file is there but is not one, and so is neither read nor written until somebody
-// repairs or removes it: writing would lose the phones that are in it.
+// repairs or removes it: writing would lose the phones that are in it. It is a plain value.
 type CorruptError struct {
 	Path string
 	Err  error // what is wrong with it

@@ -14,7 +14,7 @@ import (
 // same time, so it must be safe for concurrent use; relayclient's Notifier.TestStatus is one.
 type Tester func(ctx context.Context, deviceID string) (status int, err error)
 
-// HandlerOption changes how [Handler] serves.
+// HandlerOption changes how [Handler] serves. It is a plain value.
 type HandlerOption func(*handler)
 
 // WithCaller tells the handler who makes a request: caller returns the label of the token that the request was let in

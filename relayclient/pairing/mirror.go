@@ -18,7 +18,7 @@ const (
 )
 
 // Recipients is what it takes to page: to whom, and under which salt. It is usable whatever Err says; only when Err is
-// nil do no Devices mean that no phone is paired.
+// nil do no Devices mean that no phone is paired. It is a plain value.
 type Recipients struct {
 	Devices []Device // the first paired first; the slice belongs to the caller
 	Salt    string   `json:"-"` // of the collapse ids, a secret; never ""

@@ -38,7 +38,7 @@ type Registry struct {
 	mirror mirror
 }
 
-// RegistryOption changes how [NewRegistry] sets up a Registry.
+// RegistryOption changes how [NewRegistry] sets up a Registry. It is a plain value.
 type RegistryOption func(*Registry)
 
 // WithLogger makes a Registry, and the [Handler] over it, log to logger instead of slog.Default().

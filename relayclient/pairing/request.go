@@ -24,7 +24,7 @@ const (
 )
 
 // Request is what a phone sends to be paired. Build one by hand or with [ParseRequest]; [Registry.Pair] checks either.
-// It prints with its push token cut, as a [Device] does.
+// It prints with its push token cut, as a [Device] does. It is a plain value.
 type Request struct {
 	Name      string         // 1 to 64 characters
 	Platform  string         // 1 to 32 characters
@@ -32,7 +32,7 @@ type Request struct {
 	PublicKey seal.PublicKey // the phone's X25519 key
 }
 
-// FieldError says which member of a pairing request is wrong. Its text never quotes the member.
+// FieldError says which member of a pairing request is wrong. Its text never quotes the member. It is a plain value.
 type FieldError struct {
 	Field  string // "name", "platform", "publicKey", "pushToken", or "body" when the request as a whole is wrong
 	Reason string // what is expected, to be read after the field: "must be a non-empty string"

@@ -10,7 +10,7 @@ import (
 	"github.com/sealpush/sealpush/seal"
 )
 
-// Dialect is the kind of database behind an [SQLStore].
+// Dialect is the kind of database behind an [SQLStore]. It is a plain value.
 type Dialect string
 
 // The dialects that [NewSQL] knows.

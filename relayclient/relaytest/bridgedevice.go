@@ -7,7 +7,7 @@ import (
 )
 
 // BridgeDevice is a phone that a bridge has registered. It prints, logs and
-// encodes to JSON without its device token.
+// encodes to JSON without its device token. It is a plain value.
 type BridgeDevice struct {
 	Token    string `json:"-"` // APNs or FCM device token
 	Platform string // "ios" or "android"

@@ -14,6 +14,7 @@ import (
 const maxBridgeBody = 8 << 10
 
 // A BridgeEndpoint is one of the things that a [BridgeService] is asked for.
+// It is a plain value.
 type BridgeEndpoint string
 
 // The endpoints of the token service and of the push relay.

@@ -6,7 +6,7 @@ import (
 )
 
 // A BridgeOption changes how a [BridgeService] works. Every [ServerOption] is
-// one too.
+// one too. It is a plain value.
 type BridgeOption interface{ applyBridge(*bridgeConfig) }
 
 type bridgeConfig struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/sealpush/sealpush/pushauth/verify"
 )
 
-// BridgePush is a notification that a bridge has sent.
+// BridgePush is a notification that a bridge has sent. It is a plain value.
 type BridgePush struct {
 	Title, Body string
 	Data        map[string]string // nil if there was none
@@ -18,7 +18,7 @@ type BridgePush struct {
 	Results     []BridgePushResult // one a device, in the order of registration
 }
 
-// BridgePushResult is what became of a push on one device.
+// BridgePushResult is what became of a push on one device. It is a plain value.
 type BridgePushResult struct {
 	Platform string `json:"platform"`
 	Status   string `json:"status"`           // "sent", "failed" or "removed"

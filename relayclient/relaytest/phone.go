@@ -30,7 +30,7 @@ type phoneSecrets struct {
 	token string
 }
 
-// A PhoneOption sets up a [Phone].
+// A PhoneOption sets up a [Phone]. It is a plain value.
 type PhoneOption func(*phoneSecrets)
 
 // WithPrivateKey gives the phone a key that was made before, say to read what
@@ -70,7 +70,7 @@ func (p *Phone) PublicKey() seal.PublicKey { return p.secrets().key.Public() }
 // phone, its daemon and the relay.
 func (p *Phone) PushToken() string { return p.secrets().token }
 
-// A Notification is what the app would show.
+// A Notification is what the app would show. It is a plain value.
 type Notification struct {
 	Alert payload.Alert
 	// Stale marks an alert built more than [payload.FreshFor] ago, which may be

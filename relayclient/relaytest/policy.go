@@ -24,7 +24,7 @@ import (
 //     answered 429, with a Retry-After in seconds.
 //
 // A page that the push service did not take leaves no trace in any of them: the
-// same alert passes as soon as the push service recovers.
+// same alert passes as soon as the push service recovers. It is a plain value.
 type Policy struct {
 	CoalesceWindow   time.Duration // 75 s
 	FlapLimit        int           // 6 forwards

@@ -47,7 +47,7 @@ func (r Request) String() string {
 // LogValue logs what [Request.String] says.
 func (r Request) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
-// Stats are a relay's counters since its start.
+// Stats are a relay's counters since its start, a plain value.
 type Stats struct {
 	Connections int // connections opened; zero for a relay mounted in another server
 	Requests    int // requests received

@@ -45,6 +45,7 @@ type Relay struct {
 }
 
 // A RelayOption sets up a [Relay]. Every [ServerOption] is one.
+// It is a plain value.
 type RelayOption interface{ applyRelay(*relayConfig) }
 
 type relayConfig struct {

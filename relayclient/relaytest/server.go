@@ -8,6 +8,7 @@ import (
 
 // A ServerOption says how a [Relay] or a [BridgeService] is reached. By default
 // it listens on a free port of the loopback interface, without TLS.
+// It is a plain value.
 type ServerOption func(*serverConfig)
 
 type serverConfig struct {

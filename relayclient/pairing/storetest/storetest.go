@@ -24,7 +24,7 @@ import (
 	"github.com/sealpush/sealpush/seal"
 )
 
-// Backend says how to get at the stores under test.
+// Backend says how to get at the stores under test. It is a plain value.
 type Backend struct {
 	// New makes an empty place to keep a registry in, which t's cleanup removes, and returns what Open needs to find it
 	// from another process: a path or a connection string, for instance.

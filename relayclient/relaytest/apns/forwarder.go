@@ -33,7 +33,7 @@ type Forwarder struct {
 
 var _ relaytest.Forwarder = (*Forwarder)(nil)
 
-// An Option sets up a [Forwarder].
+// An Option sets up a [Forwarder]. It is a plain value.
 type Option func(*Forwarder)
 
 // WithHost sends to [Sandbox], or to the base URL of any service that speaks as

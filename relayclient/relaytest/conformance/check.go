@@ -20,7 +20,7 @@ type Check struct {
 	run func(context.Context, *session) error
 }
 
-// A Part is what a check is about.
+// A Part is what a check is about. It is a plain value.
 type Part string
 
 // The two parts: a relay of sealed alerts, and a bridge's push relay together
@@ -30,7 +30,7 @@ const (
 	BridgeRelay Part = "bridge relay"
 )
 
-// A Level says how much weight a check has.
+// A Level says how much weight a check has. It is a plain value.
 type Level string
 
 const (

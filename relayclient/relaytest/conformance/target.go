@@ -48,7 +48,7 @@ type Target struct {
 //
 // The suite registers devices and pushes to them, so the client should be one
 // that was created for it: the phones of a client in use would ring. Where a
-// first push meets a device, the suite sends no other.
+// first push meets a device, the suite sends no other. It is a plain value.
 type Bridge struct {
 	TokenURL     string // base URL of the token service
 	RelayURL     string // base URL of the push relay
