@@ -22,6 +22,7 @@ type pool struct {
 
 	mu        sync.Mutex
 	transport *http.Transport // replaced only while nobody sends
+	dials     *dialLimit      // of the transport
 	conns     *connSet        // of the transport
 	sending   int
 	stale     bool // the connections are not to be trusted
@@ -36,7 +37,11 @@ func newPool(timeout time.Duration) *pool {
 
 // RoundTrip implements http.RoundTripper, between enter and leave.
 func (p *pool) RoundTrip(req *http.Request) (*http.Response, error) {
-	return p.transport.RoundTrip(req)
+	resp, err := p.transport.RoundTrip(req)
+	if err == nil {
+		p.dials.answered()
+	}
+	return resp, err
 }
 
 func (p *pool) enter() {
@@ -98,6 +103,7 @@ func (p *pool) renewIfDue() {
 func (p *pool) renew() {
 	conns := &connSet{open: map[*pooledConn]struct{}{}}
 	dials := newDialLimit()
+	p.dials = dials
 	p.conns, p.stale = conns, false
 	p.transport = newTransport(p.timeout)
 	p.transport.TLSClientConfig = p.tls.Clone()
