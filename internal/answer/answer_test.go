@@ -36,6 +36,7 @@ func TestText(t *testing.T) {
 		{"an FCM token", "not fGc8-x_1aBcDeFgHiJkLmN:APA91bE" + strings.Repeat("zQ-_", 30) + "?", "not [redacted]?", nil},
 		{"a JWT", "bad " + strings.Repeat("eyJh", 10) + ".sub", "bad [redacted].sub", nil},
 		{"a UUID", "no 123e4567-e89b-12d3-a456-426614174000", "no 123e4567-e89b-12d3-a456-426614174000", nil},
+		{"eight characters in common", "no 8f3a1bc2!", "no [redacted]!", []string{token}},
 		{"seven characters in common", "no 8f3a1bc", "no 8f3a1bc", []string{token}},
 		{"secret of one letter", "no e-mail", "no e-mail", []string{"e"}},
 		{"secret across the cut", strings.Repeat(".", 505) + token, strings.Repeat(".", 505) + "[redact", []string{token}},
