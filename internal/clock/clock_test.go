@@ -80,3 +80,19 @@ func TestReachedAllocatesNothing(t *testing.T) {
 
 // advance lets the bubble's time pass.
 func advance(d time.Duration) { <-time.After(d) }
+
+// What the suspension tests of other packages rest on.
+func TestSlept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := NewDeadline(time.Now(), time.Hour)
+		if d.Slept(time.Hour - time.Second).Reached() {
+			t.Error("reached after a shorter sleep")
+		}
+		if !d.Slept(time.Hour).Reached() {
+			t.Error("not reached after a sleep as long")
+		}
+		if d.Reached() {
+			t.Error("the deadline itself changed")
+		}
+	})
+}
