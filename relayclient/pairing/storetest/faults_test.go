@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/sealpush/sealpush/relayclient/pairing"
@@ -52,6 +53,8 @@ func (s *faultyStore) EnsureSalt(ctx context.Context, candidate string) (string,
 	return s.Store.EnsureSalt(ctx, candidate)
 }
 
+var errBroken = errors.New("the store is broken")
+
 // faults are mistakes that somebody who writes a store could make, each with the part of the suite that must find it.
 var faults = []struct {
 	name, found string
@@ -68,6 +71,52 @@ var faults = []struct {
 		return &faultyStore{pair: func(ctx context.Context, d pairing.Device) (pairing.Device, bool, error) {
 			d.PushToken = d.PushToken[:min(255, len(d.PushToken))]
 			d.PushToken = strings.ToValidUTF8(d.PushToken, "")
+			return good.Pair(ctx, d)
+		}}
+	}},
+	{"reads that fail", "empty", func(pairing.Store) *faultyStore {
+		return &faultyStore{load: func(context.Context) (pairing.Snapshot, error) { return pairing.Snapshot{}, errBroken }}
+	}},
+	{"writes that fail", "pair keeps every field", func(pairing.Store) *faultyStore {
+		return &faultyStore{pair: func(_ context.Context, d pairing.Device) (pairing.Device, bool, error) { return d, false, errBroken }}
+	}},
+	{"revocations that fail", "a revoked phone can pair again", func(pairing.Store) *faultyStore {
+		return &faultyStore{revoke: func(context.Context, string) error { return errBroken }}
+	}},
+	{"a salt that cannot be stored", "salt", func(pairing.Store) *faultyStore {
+		return &faultyStore{salt: func(context.Context, string) (string, error) { return "", errBroken }}
+	}},
+	{"a place that is not ready", "many nodes meet an empty place at once", func(pairing.Store) *faultyStore {
+		return &faultyStore{
+			salt: func(context.Context, string) (string, error) { return "", errBroken },
+			pair: func(_ context.Context, d pairing.Device) (pairing.Device, bool, error) { return d, false, errBroken },
+		}
+	}},
+	{"a write that is never made", "pair keeps every field", func(pairing.Store) *faultyStore {
+		return &faultyStore{pair: func(_ context.Context, d pairing.Device) (pairing.Device, bool, error) { return d, true, nil }}
+	}},
+	{"created, always", "pair again updates in place", func(good pairing.Store) *faultyStore {
+		return &faultyStore{pair: func(ctx context.Context, d pairing.Device) (pairing.Device, bool, error) {
+			d, _, err := good.Pair(ctx, d)
+			return d, true, err
+		}}
+	}},
+	{"a revocation that is forgotten", "revoke", func(pairing.Store) *faultyStore {
+		return &faultyStore{revoke: func(context.Context, string) error { return nil }}
+	}},
+	{"a salt that Load does not tell", "salt", func(good pairing.Store) *faultyStore {
+		return &faultyStore{load: func(ctx context.Context) (pairing.Snapshot, error) {
+			snap, err := good.Load(ctx)
+			snap.Salt = ""
+			return snap, err
+		}}
+	}},
+	{"a lost write now and then", "many writers in many processes", func(good pairing.Store) *faultyStore {
+		var pairs atomic.Int64
+		return &faultyStore{pair: func(ctx context.Context, d pairing.Device) (pairing.Device, bool, error) {
+			if pairs.Add(1)%3 == 0 {
+				return d, true, nil
+			}
 			return good.Pair(ctx, d)
 		}}
 	}},
