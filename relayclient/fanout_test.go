@@ -3,6 +3,7 @@ package relayclient_test
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"runtime"
 	"strings"
@@ -19,12 +20,8 @@ func TestHundredAtOnceThenNoNewConnection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			relay := relaytest.NewRelay(opts...)
 			defer relay.Close()
-			own := relay.Client()
-			own.Transport.(*http.Transport).MaxIdleConnsPerHost = relayclient.MaxInFlight
-			client, _ := newClientAt(t, relay.URL, relayclient.WithHTTPClient(own))
-			if len(opts) == 0 {
-				client, _ = newClientAt(t, relay.URL) // the transport that users get
-			}
+			client, _ := newClientAt(t, relay.URL) // with the transport that users get
+			relayclient.SetDial(client, (&net.Dialer{}).DialContext, relay.Client().Transport.(*http.Transport).TLSClientConfig)
 			devices := sharedKeyDevices(100)
 
 			// The relay answers nobody until all 100 are in flight.
@@ -43,6 +40,9 @@ func TestHundredAtOnceThenNoNewConnection(t *testing.T) {
 			wantAllDelivered(t, client.Send(t.Context(), push, devices), devices)
 			if again := relay.Stats().Connections; again != opened {
 				t.Errorf("the second alert opened %d connections", again-opened)
+			}
+			if name == "HTTP/2" && opened >= 100 {
+				t.Errorf("%d connections: not HTTP/2", opened)
 			}
 		})
 	}

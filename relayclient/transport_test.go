@@ -12,30 +12,6 @@ import (
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
 
-// The transport that users get, against a relay that offers HTTP/2.
-func TestHTTP2WithoutAClientOfOnesOwn(t *testing.T) {
-	relay := relaytest.NewRelay(relaytest.WithTLS())
-	defer relay.Close()
-	client, _ := newClientAt(t, relay.URL)
-	dial := (&net.Dialer{}).DialContext
-	relayclient.SetDial(client, dial, relay.Client().Transport.(*http.Transport).TLSClientConfig)
-	devices := sharedKeyDevices(100)
-	all := make(chan struct{})
-	relay.Script(100, relaytest.Answer{Hold: all})
-	go func() {
-		if err := relay.WaitInFlight(t.Context(), 100); err == nil {
-			close(all)
-		}
-	}()
-	push := relayclient.Push{Alert: failure(), Salt: salt}
-	wantAllDelivered(t, client.Send(t.Context(), push, devices), devices)
-	push.Alert.Name = "another"
-	wantAllDelivered(t, client.Send(t.Context(), push, devices), devices)
-	if n := relay.Stats().Connections; n >= 100 {
-		t.Errorf("%d connections: not HTTP/2", n)
-	}
-}
-
 // Close in the middle of an alert: the connections are let go when it is through.
 func TestCloseDuringSendKeepsNoConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
