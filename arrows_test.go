@@ -16,6 +16,7 @@ const module = "github.com/sealpush/sealpush/"
 // Whoever adds a package says here where it stands.
 var arrows = map[string][]string{
 	"":                                  {},
+	"secret":                            {},
 	"seal":                              {},
 	"payload":                           {},
 	"docs":                              {},
