@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sealpush/sealpush/secret"
 )
 
 var writeSteps = []writeStep{stepCreate, stepWrite, stepSync, stepRename, stepSyncDir, stepUnlock}
@@ -282,7 +284,7 @@ func TestNothingIsWrittenWhenNothingChanges(t *testing.T) {
 	if _, _, err := s.Pair(t.Context(), snap.Devices[0]); err != nil {
 		t.Error(err)
 	}
-	if salt, err := s.EnsureSalt(t.Context(), "another"); err != nil || salt != snap.Salt {
+	if salt, err := s.EnsureSalt(t.Context(), secret.New("another")); err != nil || !salt.Equal(snap.Salt) {
 		t.Errorf("got %q, %v", salt, err)
 	}
 	if left := temporaries(t, path); len(left) != 0 {
