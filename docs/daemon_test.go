@@ -57,7 +57,7 @@ func daemon(ctx context.Context, stateDir, relayURL, token string, phone *relayt
 	}
 
 	callerLabel := func(*http.Request) string { return "parker" }
-	api := pairing.Handler(registry, notifier.TestStatus, pairing.WithCaller(callerLabel))
+	api := pairing.Handler(registry, notifier.Test, pairing.WithCaller(callerLabel))
 	mux := http.NewServeMux()
 	mux.Handle("/push/", requireToken(token, api))
 
@@ -104,18 +104,28 @@ func TestDaemonGuideLooksCloser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	warnOfDeadPhones(t.Context(), notifier, payload.NewFailure("", "backup"))
+	if err := warnOfDeadPhones(t.Context(), notifier, payload.NewFailure("", "backup")); err != nil {
+		t.Error(err)
+	}
 	if err := showFit(payload.NewFailure("", "backup"), "node-a"); err != nil {
 		t.Error(err)
 	}
 }
 
-func warnOfDeadPhones(ctx context.Context, notifier *relayclient.Notifier, alert payload.Alert) {
-	for _, outcome := range notifier.Notify(ctx, alert) {
-		if errors.Is(outcome.Err, relayclient.ErrDeviceGone) {
+func warnOfDeadPhones(ctx context.Context, notifier *relayclient.Notifier, alert payload.Alert) error {
+	outcomes, err := notifier.Notify(ctx, alert)
+	if err != nil {
+		return err // nobody was paged
+	}
+	for _, outcome := range outcomes {
+		switch {
+		case errors.Is(outcome.Err, relayclient.ErrDeviceGone):
 			slog.Warn("this phone must pair again", "device", outcome.DeviceID) // or registry.Revoke(ctx, outcome.DeviceID)
+		case outcome.Relay == relayclient.Digested:
+			slog.Warn("this phone gets too many alerts", "device", outcome.DeviceID)
 		}
 	}
+	return nil
 }
 
 func showFit(alert payload.Alert, host string) error {

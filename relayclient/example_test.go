@@ -31,7 +31,7 @@ func ExampleClient_Send() {
 	push := relayclient.Push{Alert: alert, Salt: "4cf956b7261a9bc5628f2ffa5544190c"} // payload.NewSalt(), once
 	devices := []pairing.Device{{ID: "e692bcf665132031", PublicKey: phone.PublicKey(), PushToken: phone.PushToken()}}
 	for _, outcome := range client.Send(context.Background(), push, devices) {
-		fmt.Println(outcome.DeviceID, outcome.Status, outcome.Err)
+		fmt.Println(outcome.DeviceID, outcome.Relay, outcome.Err)
 	}
 
 	received, err := phone.Received(relay)
@@ -41,7 +41,7 @@ func ExampleClient_Send() {
 	}
 	fmt.Println(received[0].Alert.Name, "on", received[0].Alert.Host, received[0].Alert.LogTail)
 	// Output:
-	// e692bcf665132031 202 <nil>
+	// e692bcf665132031 forwarded <nil>
 	// nightly-backup on node-a [rsync: connection reset gave up]
 }
 
@@ -117,7 +117,10 @@ func ExampleNotifier() {
 	}
 
 	// Whenever a job fails.
-	notifier.Notify(context.Background(), payload.NewFailure("", "nightly-backup"))
+	if _, err := notifier.Notify(context.Background(), payload.NewFailure("", "nightly-backup")); err != nil {
+		fmt.Println("nobody was paged:", err)
+		return
+	}
 
 	received, err := phone.Received(relay)
 	if err != nil {

@@ -2,7 +2,6 @@ package relayclient
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -65,6 +64,7 @@ const maxPushToken = 4096
 
 // message is what the envelopes of one push have in common.
 type message struct {
+	alert      payload.Alert // which the log names
 	plaintext  []byte
 	trimmed    payload.Trimmed
 	collapseID string
@@ -74,17 +74,18 @@ type message struct {
 
 func newMessage(push Push) (message, error) {
 	if push.Priority != TimeSensitive && push.Priority != Passive {
-		return message{}, fmt.Errorf("relayclient: %v: use TimeSensitive or Passive", push.Priority)
+		return message{}, fmt.Errorf("%w: %v: use TimeSensitive or Passive", ErrInvalidAlert, push.Priority)
 	}
 	fitted, err := payload.Fit(push.Alert, seal.X25519.MaxPlaintext(maxCiphertext))
 	if err != nil {
-		return message{}, fmt.Errorf("relayclient: alert cannot be sent: %w", err)
+		return message{}, fmt.Errorf("%w: %w", ErrInvalidAlert, err)
 	}
 	id, err := collapseID(push, fitted.Alert)
 	if err != nil {
 		return message{}, err
 	}
 	return message{
+		alert:      push.Alert,
 		plaintext:  fitted.Plaintext,
 		trimmed:    fitted.Trimmed,
 		collapseID: id,
@@ -98,14 +99,14 @@ func collapseID(push Push, fitted payload.Alert) (string, error) {
 	switch {
 	case push.CollapseID != "":
 		if len(push.CollapseID) != 32 || strings.Trim(push.CollapseID, "0123456789abcdef") != "" {
-			return "", errors.New("relayclient: Push.CollapseID must be 32 lower-case hex digits; leave it empty to derive it")
+			return "", fmt.Errorf("%w: Push.CollapseID must be 32 lower-case hex digits; leave it empty to derive it", ErrInvalidAlert)
 		}
 		return push.CollapseID, nil
 	case fitted.Kind == payload.KindTest:
 		return payload.NewCollapseID(), nil
 	case push.Salt == "":
 		// Without a salt the relay could look job names up in a word list.
-		return "", errors.New("relayclient: Push.Salt is empty; make one with payload.NewSalt once and keep it beside the devices")
+		return "", fmt.Errorf("%w: Push.Salt is empty; make one with payload.NewSalt once and keep it beside the devices", ErrInvalidAlert)
 	}
 	return fitted.CollapseID(push.Salt), nil
 }

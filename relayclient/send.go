@@ -41,11 +41,12 @@ func (c *Client) Send(ctx context.Context, push Push, devices []pairing.Device) 
 		err = ErrClosed
 	}
 	if err != nil {
-		c.log(ctx, slog.LevelError, "alert not sent to any device", slog.Int("devices", len(devices)), slog.Any("error", err))
+		c.log(ctx, slog.LevelError, "alert not sent", push.Alert,
+			slog.Int("devices", len(devices)), slog.Any("error", err))
 		return failAll(outcomes, err)
 	}
 	if cut := message.trimmed; !cut.IsZero() {
-		c.log(ctx, slog.LevelDebug, "alert shortened to fit", slog.Int("log_lines_dropped", cut.LogLines),
+		c.log(ctx, slog.LevelDebug, "alert shortened to fit", push.Alert, slog.Int("log_lines_dropped", cut.LogLines),
 			slog.Any("shortened", cut.Shortened), slog.Any("dropped", cut.Dropped))
 	}
 	c.pool.enter()
@@ -71,8 +72,8 @@ func (c *Client) fanOut(ctx context.Context, message message, devices []pairing.
 	var taken atomic.Int64
 	work := func(ctx context.Context) {
 		for i := taken.Add(1) - 1; i < int64(len(devices)); i = taken.Add(1) - 1 {
-			outcomes[i].Status, outcomes[i].Err = c.deliver(ctx, message, devices[i])
-			c.logFailure(ctx, outcomes[i])
+			outcomes[i] = c.deliver(ctx, message, devices[i])
+			c.logOutcome(ctx, message.alert, outcomes[i])
 		}
 	}
 	var workers sync.WaitGroup
@@ -92,24 +93,29 @@ func (c *Client) fanOut(ctx context.Context, message message, devices []pairing.
 
 // deliver turns even a panic, which can only come from a caller's transport,
 // into an error of this device.
-func (c *Client) deliver(ctx context.Context, message message, device pairing.Device) (status int, err error) {
+func (c *Client) deliver(ctx context.Context, message message, device pairing.Device) (outcome Outcome) {
+	outcome.DeviceID = device.ID
 	defer func() {
 		if cause := recover(); cause != nil {
-			status, err = 0, fmt.Errorf("relayclient: panic while posting: %s", c.scrub(fmt.Sprint(cause), device))
+			outcome.Status = 0
+			outcome.Err = fmt.Errorf("relayclient: panic while posting: %s", c.scrub(fmt.Sprint(cause), device))
 		}
 	}()
 	if ctx.Err() != nil {
-		return 0, fmt.Errorf("%w: %w", ErrNotAttempted, context.Cause(ctx))
+		outcome.Err = fmt.Errorf("%w: %w", ErrNotAttempted, context.Cause(ctx))
+		return outcome
 	}
 	body, err := message.envelopeFor(device)
 	if err != nil {
-		return 0, err
+		outcome.Err = err
+		return outcome
 	}
-	return c.post(ctx, body, device)
+	outcome.Status, outcome.Relay, outcome.Err = c.post(ctx, body, device)
+	return outcome
 }
 
-// post makes the one attempt.
-func (c *Client) post(ctx context.Context, body []byte, device pairing.Device) (int, error) {
+// post makes the one attempt, and returns the relay's status and what a relay that took the alert said of it.
+func (c *Client) post(ctx context.Context, body []byte, device pairing.Device) (int, RelayOutcome, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, c.tooLate)
 	defer cancel()
 	resp, err := c.do(ctx, body)
@@ -117,13 +123,13 @@ func (c *Client) post(ctx context.Context, body []byte, device pairing.Device) (
 		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errHangsUp) {
 			c.pool.distrust()
 		}
-		return 0, c.transportError(ctx, err, device)
+		return 0, "", c.transportError(ctx, err, device)
 	}
 	defer answer.Drain(resp.Body)
 	if resp.StatusCode/100 == 2 {
-		return resp.StatusCode, nil
+		return resp.StatusCode, readRelayOutcome(resp.Body), nil
 	}
-	return resp.StatusCode, &StatusError{
+	return resp.StatusCode, "", &StatusError{
 		StatusCode: resp.StatusCode,
 		Body:       answer.Text(resp.Body, c.secretsOf(device)...),
 		RetryAfter: answer.RetryAfter(resp.Header, time.Now()),

@@ -98,7 +98,10 @@ func (s *scheduler) report(ctx context.Context, alert payload.Alert, opts ...rel
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
 		defer cancel()
 		accepted := 0
-		outcomes := s.notifier.Notify(ctx, alert, opts...)
+		outcomes, err := s.notifier.Notify(ctx, alert, opts...)
+		if err != nil {
+			return // the log has it
+		}
 		for _, outcome := range outcomes {
 			if outcome.Err == nil { // others are in the log already
 				accepted++

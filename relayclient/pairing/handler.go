@@ -11,7 +11,7 @@ import (
 // Tester sends a test alert to one paired phone, for POST /push/devices/{id}/test. It returns the relay's HTTP status,
 // 0 when there was none, and what went wrong. The error's text reaches the caller over HTTP, save that of
 // [ErrUnavailable], so it must quote no secret. An id that is not paired is [ErrUnknownDevice]. Requests call it at the
-// same time, so it must be safe for concurrent use; relayclient's Notifier.TestStatus is one.
+// same time, so it must be safe for concurrent use; relayclient's Notifier.Test is one.
 type Tester func(ctx context.Context, deviceID string) (status int, err error)
 
 // HandlerOption changes how [Handler] serves. It is a plain value.
