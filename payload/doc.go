@@ -5,7 +5,7 @@
 //	alert := payload.NewFailure(hostname, "nightly-backup")
 //	alert.ExitCode = new(cmd.ProcessState.ExitCode())
 //	alert.LogTail = payload.LogTail(stderr.String())
-//	fitted, err := payload.Fit(alert, seal.MaxPlaintext)
+//	fitted, err := payload.Fit(alert, seal.X25519.MaxPlaintext(3000))
 //	if err != nil {
 //		return err // the alert breaks the protocol, or cannot be made to fit
 //	}

@@ -16,7 +16,8 @@ import (
 // A Push is one alert on its way to any number of devices. It is a plain value.
 // It prints, logs and encodes to JSON without its salt and what its alert says.
 type Push struct {
-	// Alert is fitted to seal.MaxPlaintext bytes; the caller's stays as it is.
+	// Alert is fitted to what a ciphertext of 3000 characters holds; the caller's
+	// stays as it is.
 	Alert payload.Alert
 	// Salt is the installation's secret, from payload.NewSalt, with which the
 	// collapse id is derived. Every node must use the same one.
@@ -50,6 +51,10 @@ func (p Priority) String() string {
 	return fmt.Sprintf("Priority(%d)", int(p))
 }
 
+// maxCiphertext is how many characters of ciphertext every relay takes (relay
+// protocol, "Inbound request").
+const maxCiphertext = 3000
+
 // envelopeRoom is enough for the members of an envelope besides the push token
 // and the ciphertext, in bytes.
 const envelopeRoom = 160
@@ -72,7 +77,7 @@ func newMessage(push Push) (message, error) {
 	if push.Priority != TimeSensitive && push.Priority != Passive {
 		return message{}, fmt.Errorf("%w: %v: use TimeSensitive or Passive", ErrInvalidAlert, push.Priority)
 	}
-	fitted, err := payload.Fit(push.Alert, seal.MaxPlaintext)
+	fitted, err := payload.Fit(push.Alert, seal.X25519.MaxPlaintext(maxCiphertext))
 	if err != nil {
 		return message{}, fmt.Errorf("%w: %w", ErrInvalidAlert, err)
 	}
@@ -119,7 +124,7 @@ func (m message) envelopeFor(device pairing.Device) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnusableDevice, err)
 	}
-	body := make([]byte, 0, len(token)+seal.MaxCiphertext+envelopeRoom)
+	body := make([]byte, 0, len(token)+maxCiphertext+envelopeRoom)
 	body = append(body, `{"v":1,"device":`...)
 	body = append(body, token...)
 	body = append(body, `,"ciphertext":"`...)

@@ -95,7 +95,7 @@ func TestCollapseIDIsDerivedAfterFitting(t *testing.T) {
 	_, devices := phones(1)
 	alert := failure()
 	alert.RunID = strings.Repeat("r", 3000)
-	fitted, err := payload.Fit(alert, seal.MaxPlaintext)
+	fitted, err := payload.Fit(alert, seal.X25519.MaxPlaintext(3000))
 	if err != nil {
 		t.Fatal(err)
 	}
