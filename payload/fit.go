@@ -12,7 +12,7 @@ const minText = 64
 
 // Fitted is an alert that fits, with its plaintext. It is a plain value like [Alert].
 type Fitted struct {
-	Alert     Alert   // as trimmed; take the collapse id from this one, since fitting can drop RunID
+	Alert     Alert   // as trimmed; the collapse id comes from the alert before fitting, which can have a RunID more
 	Plaintext []byte  // ready to be sealed
 	Trimmed   Trimmed // what had to go
 }

@@ -81,7 +81,7 @@ func newMessage(push Push) (message, error) {
 	if err != nil {
 		return message{}, fmt.Errorf("%w: %w", ErrInvalidAlert, err)
 	}
-	id, err := collapseID(push, fitted.Alert)
+	id, err := collapseID(push)
 	if err != nil {
 		return message{}, err
 	}
@@ -95,21 +95,22 @@ func newMessage(push Push) (message, error) {
 	}, nil
 }
 
-// collapseID derives the id from the fitted alert, as every other node does.
-func collapseID(push Push, fitted payload.Alert) (string, error) {
+// collapseID derives the id from the alert before fitting, as every other node
+// does, so that devices and nodes with different budgets have one id.
+func collapseID(push Push) (string, error) {
 	switch {
 	case push.CollapseID != "":
 		if len(push.CollapseID) != 32 || strings.Trim(push.CollapseID, "0123456789abcdef") != "" {
 			return "", fmt.Errorf("%w: Push.CollapseID must be 32 lower-case hex digits; leave it empty to derive it", ErrInvalidAlert)
 		}
 		return push.CollapseID, nil
-	case fitted.Kind == payload.KindTest:
+	case push.Alert.Kind == payload.KindTest:
 		return payload.NewCollapseID(), nil
 	case push.Salt.IsZero():
 		// Without a salt the relay could look job names up in a word list.
 		return "", fmt.Errorf("%w: Push.Salt is empty; make one with payload.NewSalt once and keep it beside the devices", ErrInvalidAlert)
 	}
-	return fitted.CollapseID(push.Salt), nil
+	return push.Alert.CollapseID(push.Salt), nil
 }
 
 // envelopeFor seals the message to a device and returns the body of its POST

@@ -88,7 +88,7 @@ func TestEnvelope(t *testing.T) {
 	}
 }
 
-func TestCollapseIDIsDerivedAfterFitting(t *testing.T) {
+func TestCollapseIDIsDerivedBeforeFitting(t *testing.T) {
 	relay := relaytest.NewRelay()
 	defer relay.Close()
 	client, log := newClient(t, relay)
@@ -107,8 +107,8 @@ func TestCollapseIDIsDerivedAfterFitting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if envelope.CollapseID != fitted.Alert.CollapseID(salt) || envelope.CollapseID == alert.CollapseID(salt) {
-		t.Error("the id counts a run id that did not fit")
+	if envelope.CollapseID != alert.CollapseID(salt) || envelope.CollapseID == fitted.Alert.CollapseID(salt) {
+		t.Error("the id lacks a run id that did not fit")
 	}
 }
 

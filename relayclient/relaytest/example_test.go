@@ -32,7 +32,7 @@ func Example() {
 		"v":          1,
 		"device":     phone.PushToken(),
 		"ciphertext": ciphertext,
-		"collapseId": fitted.Alert.CollapseID(payload.NewSalt()),
+		"collapseId": alert.CollapseID(payload.NewSalt()),
 		"priority":   "time-sensitive",
 		"event":      false,
 	})
