@@ -114,7 +114,8 @@ func (r *Registry) Pair(ctx context.Context, req Request, caller string) (d Devi
 		return Device{}, false, err
 	}
 	r.mirror.paired(res.device)
-	r.log().InfoContext(ctx, "device paired", "device", res.device.ID, "device_name", res.device.Name, "caller", caller, "created", res.created)
+	r.log().InfoContext(ctx, "device paired", "device", res.device.ID, "device_name", res.device.Name,
+		"fingerprint", res.device.PublicKey.Fingerprint(), "caller", caller, "created", res.created)
 	return res.device, res.created, nil
 }
 
