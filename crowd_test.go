@@ -82,7 +82,7 @@ func TestCrowd(t *testing.T) {
 				outbox.Close() // during the others' Send
 			}
 			if i%8 == 0 { // each write reaches the disk
-				paired, _, err := registry.Pair(ctx, pairing.Request{Name: "phone", Platform: "ios", PushToken: "token", PublicKey: seal.GenerateKey().Public()}, "")
+				paired, _, err := registry.Pair(ctx, pairing.Request{Name: "phone", Platform: "ios", PushToken: secret.New("token"), PublicKey: seal.GenerateKey().Public()}, "")
 				want("Pair", err)
 				want("Revoke", registry.Revoke(ctx, paired.ID))
 			}

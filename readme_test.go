@@ -29,7 +29,7 @@ func TestReadmePagesAPhone(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err = pairing.NewRegistry(store).Pair(t.Context(), pairing.Request{
-		Name: "phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: phone.PushToken(),
+		Name: "phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: secret.New(phone.PushToken()),
 	}, "")
 	if err != nil {
 		t.Fatal(err)

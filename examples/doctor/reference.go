@@ -84,7 +84,7 @@ func (r *reference) pair(ctx context.Context) error {
 	phone := relaytest.NewPhone()
 	registry := pairing.NewRegistry(store, pairing.WithLogger(slog.New(slog.DiscardHandler)))
 	_, _, err = registry.Pair(ctx, pairing.Request{
-		Name: "reference phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: phone.PushToken(),
+		Name: "reference phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: secret.New(phone.PushToken()),
 	}, "doctor")
 	registry.Salt(ctx) // which makes it
 	return err

@@ -3,13 +3,13 @@ package bridge
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
 
 	"github.com/sealpush/sealpush/internal/input"
+	"github.com/sealpush/sealpush/internal/regular"
 	"github.com/sealpush/sealpush/secret"
 )
 
@@ -46,14 +46,19 @@ func (e *ConfigError) Error() string {
 // Unwrap returns Err.
 func (e *ConfigError) Unwrap() error { return e.Err }
 
+const maxConfig = 1 << 20 // bytes of a configuration file
+
 // LoadConfig reads the [push_relay] table of the TOML file at path. Other tables are the caller's and not looked at.
 //
 // An absent table or an absent or empty field is no error: push is disabled then, see [Config.Enabled]. A file that is
 // not TOML, an unknown (misspelt) key in the table, a value that is not a string and a URL that cannot be used are a
 // [*ConfigError] that names file and line. A file that cannot be read is an error that wraps the cause, so that
-// errors.Is(err, fs.ErrNotExist) works.
+// errors.Is(err, fs.ErrNotExist) works; so is one that is not a regular file, such as a named pipe, or is larger than 1 MiB.
 func LoadConfig(path string) (Config, error) {
-	data, err := os.ReadFile(path)
+	data, _, err := regular.Read(path, maxConfig, 0)
+	if err == nil && len(data) > maxConfig {
+		err = fmt.Errorf("%s is larger than %d bytes", path, maxConfig)
+	}
 	if err != nil {
 		return Config{}, fmt.Errorf("bridge: reading the configuration: %w", err)
 	}
