@@ -53,7 +53,9 @@ var config = bridge.Config{
 
 // diff compares field by field, for a secret prints as a placeholder.
 func diff(want, got bridge.Config) string {
-	fields := func(c bridge.Config) []string { return []string{c.URL, c.TokenURL, c.ClientID, c.ClientSecret.Reveal()} }
+	fields := func(c bridge.Config) []string {
+		return []string{c.URL, c.TokenURL, c.ClientID, c.ClientSecret.Reveal()}
+	}
 	return cmp.Diff(fields(want), fields(got))
 }
 
