@@ -41,7 +41,10 @@ func TestCrowd(t *testing.T) {
 	}
 	registry := pairing.NewRegistry(store, pairing.WithLogger(quiet))
 	handler := pairing.Handler(registry, nil)
-	outbox := bridge.NewOutbox(client, bridge.Notification{Title: "Agent", Body: "New activity"}, 16)
+	outbox, err := bridge.NewOutbox(client, bridge.Notification{Title: "Agent", Body: "New activity"}, bridge.WithMaxMessages(16))
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	var crowd sync.WaitGroup
 	for i := range 64 {
