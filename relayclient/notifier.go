@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient/pairing"
@@ -87,7 +88,8 @@ func (n *Notifier) Notify(ctx context.Context, alert payload.Alert, opts ...Noti
 // Test sends one phone a test alert, under a fresh collapse id, so that no relay
 // coalesces it. The error says that there is no such phone
 // ([pairing.ErrUnknownDevice]) or that the registry could not be asked
-// ([pairing.ErrUnavailable]); what became of the alert is in the [Outcome].
+// ([pairing.ErrUnavailable]); what became of the alert is in the [Outcome]. It waits for a
+// connection to the relay for 3 s at most, whatever [WithPatience] says.
 func (n *Notifier) Test(ctx context.Context, deviceID string) (Outcome, error) {
 	if n == nil || n.client == nil {
 		return Outcome{}, errors.New("relayclient: this Notifier was not made by NewNotifier")
@@ -100,8 +102,11 @@ func (n *Notifier) Test(ctx context.Context, deviceID string) (Outcome, error) {
 		return Outcome{}, err
 	}
 	push := Push{Alert: payload.NewTest(n.host), CollapseID: payload.NewCollapseID()}
-	return n.client.Send(ctx, push, []pairing.Device{device})[0], nil
+	return n.client.send(ctx, push, []pairing.Device{device}, testPatience)[0], nil
 }
+
+// testPatience is how long somebody who tests a phone waits for a connection to the relay.
+const testPatience = 3 * time.Second
 
 // TestStatus is for [pairing.Handler], which wants a [pairing.Tester]: it is
 // [Notifier.Test] in that form.

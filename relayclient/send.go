@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,19 +25,30 @@ import (
 // device the same error. What had to be cut to make it fit is logged at Debug;
 // payload.Fit tells a caller.
 func (c *Client) Send(ctx context.Context, push Push, devices []pairing.Device) []Outcome {
+	return c.send(ctx, push, devices, maxPatience)
+}
+
+// send is Send with at most so much patience.
+func (c *Client) send(ctx context.Context, push Push, devices []pairing.Device, patience time.Duration) []Outcome {
 	outcomes := make([]Outcome, len(devices))
 	for i, device := range devices {
 		outcomes[i] = Outcome{DeviceID: device.ID, Err: errUnfinished}
 	}
-	if c == nil || c.http == nil {
+	if c == nil || c.relay == nil {
 		return failAll(outcomes, errors.New("relayclient: this Client was not made by New"))
 	}
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	message, err := newMessage(push)
-	if c.closed.Load() {
+	var sending *sending
+	switch {
+	case c.closed.Load():
 		err = ErrClosed
+	case err == nil && c.pool != nil:
+		if sending, err = c.pool.begin(c.maxInFlight, min(c.patience, patience)); err == nil {
+			defer sending.end()
+		}
 	}
 	if err != nil {
 		c.log(ctx, slog.LevelError, "alert not sent to any device", slog.Int("devices", len(devices)), slog.Any("error", err))
@@ -48,9 +58,7 @@ func (c *Client) Send(ctx context.Context, push Push, devices []pairing.Device) 
 		c.log(ctx, slog.LevelDebug, "alert shortened to fit", slog.Int("log_lines_dropped", cut.LogLines),
 			slog.Any("shortened", cut.Shortened), slog.Any("dropped", cut.Dropped))
 	}
-	c.pool.enter()
-	defer c.pool.leave()
-	c.fanOut(ctx, message, devices, outcomes)
+	c.fanOut(ctx, sending, message, devices, outcomes)
 	return outcomes
 }
 
@@ -67,32 +75,23 @@ func failAll(outcomes []Outcome, err error) []Outcome {
 
 // fanOut fills outcomes. Each worker takes the next device that nobody has
 // taken, seals to it and posts; so a slow relay holds up at most its own share.
-func (c *Client) fanOut(ctx context.Context, message message, devices []pairing.Device, outcomes []Outcome) {
+func (c *Client) fanOut(ctx context.Context, sending *sending, message message, devices []pairing.Device, outcomes []Outcome) {
 	var taken atomic.Int64
-	work := func(ctx context.Context) {
-		for i := taken.Add(1) - 1; i < int64(len(devices)); i = taken.Add(1) - 1 {
-			outcomes[i].Status, outcomes[i].Err = c.deliver(ctx, message, devices[i])
-			c.logFailure(ctx, outcomes[i])
-		}
-	}
 	var workers sync.WaitGroup
-	vanguard := newVanguard()
-	workers.Go(func() {
-		defer vanguard.arrived()
-		work(vanguard.watch(ctx))
-	})
-	if len(devices) > 1 {
-		vanguard.wait(ctx)
-	}
-	for range min(c.maxInFlight, len(devices)) - 1 {
-		workers.Go(func() { work(ctx) })
+	for range min(c.maxInFlight, len(devices)) {
+		workers.Go(func() {
+			for i := taken.Add(1) - 1; i < int64(len(devices)); i = taken.Add(1) - 1 {
+				outcomes[i].Status, outcomes[i].Err = c.deliver(ctx, sending, message, devices[i])
+				c.logFailure(ctx, outcomes[i])
+			}
+		})
 	}
 	workers.Wait()
 }
 
 // deliver turns even a panic, which can only come from a caller's transport,
 // into an error of this device.
-func (c *Client) deliver(ctx context.Context, message message, device pairing.Device) (status int, err error) {
+func (c *Client) deliver(ctx context.Context, sending *sending, message message, device pairing.Device) (status int, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			status, err = 0, fmt.Errorf("relayclient: panic while posting: %s", c.scrub(fmt.Sprint(cause), device))
@@ -105,18 +104,41 @@ func (c *Client) deliver(ctx context.Context, message message, device pairing.De
 	if err != nil {
 		return 0, err
 	}
-	return c.post(ctx, body, device)
+	return c.post(ctx, sending, body, device)
 }
 
-// post makes the one attempt.
-func (c *Client) post(ctx context.Context, body []byte, device pairing.Device) (int, error) {
+// post sends the envelope, on another connection as long as nothing of it was sent on the last.
+func (c *Client) post(ctx context.Context, sending *sending, body []byte, device pairing.Device) (int, error) {
+	if sending == nil {
+		return c.exchange(ctx, c.http.Do, body, device)
+	}
+	var cause error
+	for tries := 1; ; tries++ {
+		conn, err := sending.connect(ctx, tries, cause)
+		if err != nil {
+			return 0, c.transportError(ctx, err, device)
+		}
+		roundTrip := func(req *http.Request) (*http.Response, error) { return sending.roundTrip(conn, req) }
+		status, err := c.exchange(ctx, roundTrip, body, device)
+		unsent, ok := errors.AsType[*unsentError](err)
+		if !ok {
+			return status, err
+		}
+		cause = unsent.err
+	}
+}
+
+// exchange makes one attempt.
+func (c *Client) exchange(ctx context.Context, do func(*http.Request) (*http.Response, error), body []byte, device pairing.Device) (int, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, c.tooLate)
 	defer cancel()
-	resp, err := c.do(ctx, body)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.relay.url, bytes.NewReader(body))
 	if err != nil {
-		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errHangsUp) {
-			c.pool.distrust()
-		}
+		return 0, errRelayURL
+	}
+	c.relay.setHeaders(req.Header)
+	resp, err := do(req)
+	if err != nil {
 		return 0, c.transportError(ctx, err, device)
 	}
 	defer answer.Drain(resp.Body)
@@ -128,33 +150,4 @@ func (c *Client) post(ctx context.Context, body []byte, device pairing.Device) (
 		Body:       answer.Text(resp.Body, c.secretsOf(device)...),
 		RetryAfter: answer.RetryAfter(resp.Header, time.Now()),
 	}
-}
-
-// do sends the request, and again on another connection if none of it was sent.
-func (c *Client) do(ctx context.Context, body []byte) (*http.Response, error) {
-	for tries := 1; ; tries++ {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.relay.url, bytes.NewReader(body))
-		if err != nil {
-			return nil, errRelayURL
-		}
-		c.relay.setHeaders(req.Header)
-		resp, err := c.http.Do(req)
-		if err == nil || !unsent(err) || tries == maxTries {
-			return resp, err
-		}
-		c.pool.closeIdle() // the relay is hanging up on all of them
-	}
-}
-
-// maxTries bounds what a relay that hangs up on every new connection can cause.
-const maxTries = 3
-
-// unsent reports whether the relay had closed the connection before the request
-// began. In all such cases but one net/http itself takes another connection; this
-// one it leaves to the caller unless the method is idempotent, although its
-// readLoop closes the connection before a byte can be written. The error is not
-// exported.
-func unsent(err error) bool {
-	wrapper, ok := errors.AsType[*url.Error](err)
-	return ok && wrapper.Err.Error() == "http: server closed idle connection"
 }
