@@ -12,6 +12,7 @@ import (
 	"github.com/sealpush/sealpush/internal/answer"
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient/pairing"
+	"github.com/sealpush/sealpush/seal"
 )
 
 // A TransportError is a POST that got no answer: the relay could not be
@@ -68,6 +69,13 @@ func (c *Client) scrub(text string, device pairing.Device) string {
 
 func (c *Client) secretsOf(device pairing.Device) []string {
 	return append(c.relay.secrets[:len(c.relay.secrets):len(c.relay.secrets)], device.PushToken.Reveal())
+}
+
+func (c *Client) logTrimmed(ctx context.Context, alert payload.Alert, suite seal.Suite, cut payload.Trimmed) {
+	if !cut.IsZero() {
+		c.log(ctx, slog.LevelDebug, "alert shortened to fit", alert, slog.String("suite", string(suite)),
+			slog.Int("log_lines_dropped", cut.LogLines), slog.Any("shortened", cut.Shortened), slog.Any("dropped", cut.Dropped))
+	}
 }
 
 // logOutcome says of each device what somebody may have to look after. A copy
