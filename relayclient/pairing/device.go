@@ -66,11 +66,11 @@ func (d Device) Format(f fmt.State, _ rune) { fmt.Fprint(f, d.String()) }
 // LogValue is the device as slog shows it, with its push token cut.
 func (d Device) LogValue() slog.Value {
 	return slog.GroupValue(
-		slog.String("id", d.ID),
+		slog.String("device", d.ID),
 		slog.String("name", d.Name),
 		slog.String("platform", d.Platform),
 		slog.String("fingerprint", d.PublicKey.Fingerprint()),
-		slog.String("pushToken", cutToken(d.PushToken)),
+		slog.String("push_token", cutToken(d.PushToken)),
 	)
 }
 

@@ -111,7 +111,7 @@ func (r *Registry) Pair(ctx context.Context, req Request, createdBy string) (d D
 		return Device{}, false, err
 	}
 	r.mirror.paired(res.device)
-	r.log().InfoContext(ctx, "device paired", "device", res.device, "created", res.created)
+	r.log().InfoContext(ctx, "device paired", "device", res.device.ID, "phone", res.device, "created", res.created)
 	return res.device, res.created, nil
 }
 
@@ -130,7 +130,7 @@ func (r *Registry) Revoke(ctx context.Context, id string) error {
 		return err
 	}
 	r.mirror.revoked(id)
-	r.log().InfoContext(ctx, "device revoked", "id", id)
+	r.log().InfoContext(ctx, "device revoked", "device", id)
 	return nil
 }
 
