@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -30,14 +29,12 @@ func (s *Source) fetch(ctx context.Context) (Token, error) {
 	defer resp.Body.Close()
 
 	failed := &TokenError{StatusCode: resp.StatusCode, RetryAfter: answer.RetryAfter(resp.Header, start)}
-	body, err := io.ReadAll(io.LimitReader(answer.Body(resp), maxAnswer+1))
+	body, err := answer.Read(resp, maxAnswer)
 	switch {
-	case err != nil:
-		failed.Err = fmt.Errorf("reading its answer: %w", answer.Error(err, s.credentials.ClientSecret))
 	case resp.StatusCode/100 != 2:
 		failed.Message = s.message(body)
-	case len(body) > maxAnswer:
-		failed.Err = fmt.Errorf("answer is larger than %d bytes", maxAnswer)
+	case err != nil:
+		failed.Err = fmt.Errorf("its answer cannot be read: %w", answer.Error(err, s.credentials.ClientSecret))
 	default:
 		var token Token
 		if token, failed.Err = parseToken(body, start); failed.Err == nil {

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"strings"
 
 	"github.com/BurntSushi/toml"
 
 	"github.com/sealpush/sealpush/internal/baseurl"
+	"github.com/sealpush/sealpush/internal/regular"
 )
 
 // Config is the [push_relay] table of a bridge's common.toml. Push is enabled when all four fields are set.
@@ -42,14 +42,19 @@ func (e *ConfigError) Error() string {
 // Unwrap returns Err.
 func (e *ConfigError) Unwrap() error { return e.Err }
 
+const maxConfig = 1 << 20 // bytes of a configuration file
+
 // LoadConfig reads the [push_relay] table of the TOML file at path. Other tables are the caller's and not looked at.
 //
 // An absent table or an absent or empty field is no error: push is disabled then, see [Config.Enabled]. A file that is
 // not TOML, an unknown (misspelt) key in the table, a value that is not a string and a URL that cannot be used are a
 // [*ConfigError] that names file and line. A file that cannot be read is an error that wraps the cause, so that
-// errors.Is(err, fs.ErrNotExist) works.
+// errors.Is(err, fs.ErrNotExist) works; so is one that is not a regular file, such as a named pipe, or is larger than 1 MiB.
 func LoadConfig(path string) (Config, error) {
-	data, err := os.ReadFile(path)
+	data, _, err := regular.Read(path, maxConfig, 0)
+	if err == nil && len(data) > maxConfig {
+		err = fmt.Errorf("%s is larger than %d bytes", path, maxConfig)
+	}
 	if err != nil {
 		return Config{}, fmt.Errorf("bridge: reading the configuration: %w", err)
 	}

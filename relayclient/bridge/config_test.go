@@ -190,3 +190,12 @@ func FuzzLoadConfig(f *testing.F) {
 		}
 	})
 }
+
+func TestLoadConfigTooLarge(t *testing.T) {
+	if _, err := load(t, pushRelayTable+strings.Repeat("#", 1<<20)); err == nil || !strings.Contains(err.Error(), "larger than 1048576 bytes") {
+		t.Errorf("got %v", err)
+	}
+	if got, err := load(t, pushRelayTable+strings.Repeat("#", 1<<19)); err != nil || !got.Enabled() {
+		t.Errorf("half of it: got %v, %v", got, err)
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -48,7 +47,7 @@ func (c *Client) do(ctx context.Context, r call) (reply, error) {
 	secrets := append(r.secrets, bearer(resp), c.config.ClientSecret)
 
 	failed := &RelayError{Call: r.String(), StatusCode: resp.StatusCode}
-	body, err := io.ReadAll(io.LimitReader(answer.Body(resp), maxAnswer+1))
+	body, err := answer.Read(resp, maxAnswer)
 	if err != nil {
 		failed.Err = fmt.Errorf("reading its answer: %w", answer.Error(err, secrets...))
 		return reply{}, failed
@@ -90,6 +89,7 @@ func (c *Client) send(ctx context.Context, r call) (*http.Response, error) {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
+	answer.NoCompression(req.Header)
 	return c.http.Do(req)
 }
 

@@ -356,6 +356,11 @@ func TestFileSweepsOldTemporaries(t *testing.T) {
 		".devices.json.456.tmp": day - time.Minute,
 		".other.json.123.tmp":   2 * day,
 		"devices.json.bak":      2 * day,
+		// of the deployed daemon: NAME.PID-HEX.tmp
+		"devices.json.4711-9f2c03de.tmp": day + time.Minute,
+		"devices.json.4712-9f2c03de.tmp": day - time.Minute,
+		"devices.json.old.tmp":           2 * day,
+		"other.json.4711-9f2c03de.tmp":   2 * day,
 	} {
 		writeFile(t, filepath.Join(dir, name), "left behind")
 		if err := os.Chtimes(filepath.Join(dir, name), time.Time{}, time.Now().Add(-age)); err != nil {
@@ -363,9 +368,41 @@ func TestFileSweepsOldTemporaries(t *testing.T) {
 		}
 	}
 	pair(t, openFile(t, path), newDevice("1", "phone"))
-	want := []string{".devices.json.456.tmp", ".other.json.123.tmp", "devices.json.bak"}
+	want := []string{".devices.json.456.tmp", ".other.json.123.tmp", "devices.json.4712-9f2c03de.tmp", "devices.json.bak",
+		"devices.json.old.tmp", "other.json.4711-9f2c03de.tmp"}
 	if diff := cmp.Diff(want, leftovers(t, path)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Editors on Windows put a byte order mark before what they save.
+func TestFileWithAByteOrderMark(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "devices.json")
+	writeFile(t, path, "\ufeff"+string(vector(t, "devices.json")))
+	s := openFile(t, path)
+	if snap := load(t, s); len(snap.Devices) != 3 {
+		t.Errorf("got %v", snap.Devices)
+	}
+	pair(t, s, newDevice("1", "phone"))
+	if snap := load(t, s); len(snap.Devices) != 4 {
+		t.Errorf("then got %v", snap.Devices)
+	}
+	if got := readFile(t, path); !strings.HasPrefix(got, "{") {
+		t.Errorf("the file begins with %q", got[:3])
+	}
+}
+
+// A full disk or a broken copy leaves 0 bytes: that the phones are lost must not look like a registry without any.
+func TestEmptyFileSaysWhatToDo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "devices.json")
+	for _, contents := range []string{"", "\ufeff"} {
+		writeFile(t, path, contents)
+		_, err := openFile(t, path).Load(t.Context())
+		for _, want := range []string{path, "it is empty", "restore", "remove it to start with no phone paired"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: want %q in: %v", contents, want, err)
+			}
+		}
 	}
 }
 
