@@ -130,7 +130,7 @@ func warnOfDeadPhones(ctx context.Context, notifier *relayclient.Notifier, alert
 
 func showFit(alert payload.Alert, host string) error {
 	alert.Host = host
-	fitted, err := payload.Fit(alert, seal.MaxPlaintext)
+	fitted, err := payload.Fit(alert, seal.X25519.MaxPlaintext(3000))
 	if err != nil {
 		return err
 	}

@@ -15,9 +15,9 @@ const idBytes = 16
 // the installation's salt, from [NewSalt]. Every node that shares the salt gets the same id for the same alert, and
 // without the salt nobody can guess names from it, so keep the salt from the relay and never let it be empty.
 //
-// The id covers those of Kind, Name, RunID, Event, DAG, RunKey, TaskKey and SLACheck that are set. Fitting can drop
-// RunID, so derive the id from [Fitted].Alert, as every daemon does. Names that differ only in bytes which are not UTF-8
-// keep different ids. The alert is not validated.
+// The id covers those of Kind, Name, RunID, Event, DAG, RunKey, TaskKey and SLACheck that are set. Derive it from the alert
+// before [Fit], as every daemon does: fitting can drop RunID, and what is dropped depends on the device. Names that differ
+// only in bytes which are not UTF-8 keep different ids. The alert is not validated.
 //
 // A test alert is sent under [NewCollapseID] instead.
 func (a Alert) CollapseID(salt string) string {

@@ -10,7 +10,7 @@ import (
 	"github.com/sealpush/sealpush/payload"
 )
 
-// maxPlaintext is seal.MaxPlaintext, which this package must not import.
+// maxPlaintext is seal.X25519.MaxPlaintext(3000). This package must not import seal.
 const maxPlaintext = 2202
 
 // loadVectors reads a vector file; a missing one is fatal. Its callers make one without cases fatal, too.

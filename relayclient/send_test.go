@@ -87,14 +87,14 @@ func TestEnvelope(t *testing.T) {
 	}
 }
 
-func TestCollapseIDIsDerivedAfterFitting(t *testing.T) {
+func TestCollapseIDIsDerivedBeforeFitting(t *testing.T) {
 	relay := relaytest.NewRelay()
 	defer relay.Close()
 	client, log := newClient(t, relay)
 	_, devices := phones(1)
 	alert := failure()
 	alert.RunID = strings.Repeat("r", 3000)
-	fitted, err := payload.Fit(alert, seal.MaxPlaintext)
+	fitted, err := payload.Fit(alert, seal.X25519.MaxPlaintext(3000))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,8 +106,8 @@ func TestCollapseIDIsDerivedAfterFitting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if envelope.CollapseID != fitted.Alert.CollapseID(salt) || envelope.CollapseID == alert.CollapseID(salt) {
-		t.Error("the id counts a run id that did not fit")
+	if envelope.CollapseID != alert.CollapseID(salt) || envelope.CollapseID == fitted.Alert.CollapseID(salt) {
+		t.Error("the id lacks a run id that did not fit")
 	}
 }
 

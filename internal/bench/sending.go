@@ -50,7 +50,7 @@ func sending() ([]row, error) {
 	defer client.Close()
 	push := relayclient.Push{Alert: longFailure(), Salt: payload.NewSalt()}
 	devices := phones(1000)
-	plaintext := must(payload.Fit(push.Alert, seal.MaxPlaintext)).Plaintext
+	plaintext := must(payload.Fit(push.Alert, seal.X25519.MaxPlaintext(3000))).Plaintext
 
 	send := func(fanOut int) func(int) {
 		return func(ops int) {
