@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/sealpush/sealpush/secret"
 )
 
 // idBytes is the length of collapse ids and salts before they become hex.
@@ -20,9 +22,9 @@ const idBytes = 16
 // only in bytes which are not UTF-8 keep different ids. The alert is not validated.
 //
 // A test alert is sent under [NewCollapseID] instead.
-func (a Alert) CollapseID(salt string) string {
+func (a Alert) CollapseID(salt secret.Text) string {
 	var scratch [512]byte // enough for the usual alert, which then stays off the heap
-	b := append(scratch[:0], salt...)
+	b := append(scratch[:0], salt.Reveal()...)
 	b = append(b, 0)
 	b = appendIdentity(b, &a)
 	sum := sha256.Sum256(b)
@@ -86,7 +88,7 @@ func appendASCII(b []byte, s string) []byte {
 
 // NewSalt returns a fresh random salt for [Alert.CollapseID]: 32 lower-case hex digits. An installation makes one, keeps
 // it beside its paired devices and shares it between its nodes.
-func NewSalt() string { return randomID() }
+func NewSalt() secret.Text { return secret.New(randomID()) }
 
 // NewCollapseID returns a fresh random collapse id, for a test alert.
 func NewCollapseID() string { return randomID() }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/sealpush/sealpush/payload"
+	"github.com/sealpush/sealpush/secret"
 )
 
 func TestFitVectors(t *testing.T) {
@@ -64,7 +65,7 @@ func TestFitLiveVectors(t *testing.T) {
 		Cases []struct {
 			Comment    string          `json:"comment"`
 			Alert      json.RawMessage `json:"alert"`
-			Salt       string          `json:"salt"`
+			Salt       secret.Text     `json:"salt"`
 			CollapseID string          `json:"collapse_id"`
 			Fits       []struct {
 				Suite         string `json:"suite"`

@@ -10,6 +10,7 @@ import (
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // A Push is one alert on its way to any number of devices. It is a plain value.
@@ -20,7 +21,7 @@ type Push struct {
 	Alert payload.Alert
 	// Salt is the installation's secret, from payload.NewSalt, with which the
 	// collapse id is derived. Every node must use the same one.
-	Salt string
+	Salt secret.Text
 	// CollapseID, 32 lower-case hex digits, takes the place of the derived id.
 	// Test alerts without one get a fresh random id.
 	CollapseID string
@@ -105,7 +106,7 @@ func collapseID(push Push) (string, error) {
 		return push.CollapseID, nil
 	case push.Alert.Kind == payload.KindTest:
 		return payload.NewCollapseID(), nil
-	case push.Salt == "":
+	case push.Salt.IsZero():
 		// Without a salt the relay could look job names up in a word list.
 		return "", fmt.Errorf("%w: Push.Salt is empty; make one with payload.NewSalt once and keep it beside the devices", ErrInvalidAlert)
 	}
@@ -116,10 +117,11 @@ func collapseID(push Push) (string, error) {
 // (relay protocol, "Inbound request"). Only the push token can hold what JSON
 // must escape; encoding/json would search the ciphertext for it and copy it.
 func (m message) envelopeFor(device pairing.Device) ([]byte, error) {
-	if device.PushToken == "" || len(device.PushToken) > maxPushToken || !utf8.ValidString(device.PushToken) {
+	pushToken := device.PushToken.Reveal()
+	if pushToken == "" || len(pushToken) > maxPushToken || !utf8.ValidString(pushToken) {
 		return nil, fmt.Errorf("%w: its push token is empty, too long or not text; pair the phone again", ErrUnusableDevice)
 	}
-	token, err := json.Marshal(device.PushToken)
+	token, err := json.Marshal(pushToken)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnusableDevice, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // phones are what a daemon knows of n paired phones. They share a key, since
@@ -21,7 +22,7 @@ func phones(n int) []pairing.Device {
 	key := seal.GenerateKey().Public()
 	devices := make([]pairing.Device, n)
 	for i := range devices {
-		devices[i] = pairing.Device{ID: rand.Text(), PushToken: rand.Text() + rand.Text(), PublicKey: key}
+		devices[i] = pairing.Device{ID: rand.Text(), PushToken: secret.New(rand.Text() + rand.Text()), PublicKey: key}
 	}
 	return devices
 }

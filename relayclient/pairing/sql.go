@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // Dialect is the kind of database behind an [SQLStore]. It is a plain value.
@@ -81,10 +82,12 @@ const (
 // Load implements [Store].
 func (s *SQLStore) Load(ctx context.Context) (snap Snapshot, err error) {
 	err = s.do(ctx, "read the registry", func(conn *sql.Conn) error {
-		err := conn.QueryRowContext(ctx, selectSalt).Scan(&snap.Salt)
+		var salt string
+		err := conn.QueryRowContext(ctx, selectSalt).Scan(&salt)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
+		snap.Salt = secret.New(salt)
 		rows, err := conn.QueryContext(ctx, selectDevices)
 		if err != nil {
 			return err
@@ -106,9 +109,9 @@ func (s *SQLStore) Load(ctx context.Context) (snap Snapshot, err error) {
 // scan adds the device of one row, or why it is skipped.
 func (snap *Snapshot) scan(rows *sql.Rows) error {
 	var d Device
-	var key, createdAt string
+	var key, token, createdAt string
 	var createdBy sql.NullString
-	if err := rows.Scan(&d.ID, &key, &d.Name, &d.Platform, &d.PushToken, &createdAt, &createdBy); err != nil {
+	if err := rows.Scan(&d.ID, &key, &d.Name, &d.Platform, &token, &createdAt, &createdBy); err != nil {
 		return err
 	}
 	var err error
@@ -116,6 +119,7 @@ func (snap *Snapshot) scan(rows *sql.Rows) error {
 		snap.Skipped = append(snap.Skipped, fmt.Errorf("pairing: sealpush_devices: device with id %q: %w", d.ID, err))
 		return nil
 	}
+	d.PushToken = secret.New(token)
 	d.CreatedAt, d.CreatedBy = parseTime(createdAt), createdBy.String
 	snap.Devices = append(snap.Devices, d)
 	return nil
@@ -127,7 +131,7 @@ func (s *SQLStore) Pair(ctx context.Context, d Device) (stored Device, created b
 	err = s.do(ctx, "pair a device", func(conn *sql.Conn) error {
 		var createdAt string
 		var createdBy sql.NullString
-		row := conn.QueryRowContext(ctx, upsertDevice, d.ID, d.PublicKey.String(), d.Name, d.Platform, d.PushToken,
+		row := conn.QueryRowContext(ctx, upsertDevice, d.ID, d.PublicKey.String(), d.Name, d.Platform, d.PushToken.Reveal(),
 			formatTime(d.CreatedAt), nullable(d.CreatedBy))
 		if err := row.Scan(&stored.ID, &createdAt, &createdBy); err != nil {
 			return err
@@ -156,11 +160,12 @@ func (s *SQLStore) Revoke(ctx context.Context, id string) error {
 }
 
 // EnsureSalt implements [Store].
-func (s *SQLStore) EnsureSalt(ctx context.Context, candidate string) (salt string, err error) {
-	err = s.do(ctx, "store the collapse salt", func(conn *sql.Conn) error {
-		return conn.QueryRowContext(ctx, insertSalt, candidate).Scan(&salt)
+func (s *SQLStore) EnsureSalt(ctx context.Context, candidate secret.Text) (secret.Text, error) {
+	var salt string
+	err := s.do(ctx, "store the collapse salt", func(conn *sql.Conn) error {
+		return conn.QueryRowContext(ctx, insertSalt, candidate.Reveal()).Scan(&salt)
 	})
-	return salt, err
+	return secret.New(salt), err
 }
 
 // do runs fn on a connection to a database that has our tables. An error of it says what could not be done.
