@@ -12,7 +12,8 @@ import (
 
 const module = "github.com/sealpush/sealpush/"
 
-// arrows says which packages of ours each package may import, tests apart.
+// arrows says which packages of ours each package may import, tests apart;
+// every package may import secret.
 // Whoever adds a package says here where it stands.
 var arrows = map[string][]string{
 	"":                                  {},
@@ -62,7 +63,7 @@ func TestArrowsNeverPointBack(t *testing.T) {
 			t.Errorf("package %q has no place in the house: add it to arrows", name)
 		}
 		for _, path := range pkg.Imports {
-			if strings.HasPrefix(path, module) && !slices.Contains(allowed, ours(path)) {
+			if strings.HasPrefix(path, module) && path != module+"secret" && !slices.Contains(allowed, ours(path)) {
 				t.Errorf("%q must not import %q", name, ours(path))
 			}
 		}

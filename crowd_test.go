@@ -17,6 +17,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // Every method of what says that it is safe for concurrent use, from 64 goroutines at once. It is for the race detector.
@@ -81,7 +82,7 @@ func TestCrowd(t *testing.T) {
 				outbox.Close() // during the others' Send
 			}
 			if i%8 == 0 { // each write reaches the disk
-				paired, _, err := registry.Pair(ctx, pairing.Request{Name: "phone", Platform: "ios", PushToken: "token", PublicKey: seal.GenerateKey().Public()}, "")
+				paired, _, err := registry.Pair(ctx, pairing.Request{Name: "phone", Platform: "ios", PushToken: secret.New("token"), PublicKey: seal.GenerateKey().Public()}, "")
 				want("Pair", err)
 				want("Revoke", registry.Revoke(ctx, paired.ID))
 			}

@@ -32,6 +32,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // attack answers one request on a raw connection, which is closed when it returns. Its writes fail when the client has
@@ -342,9 +343,9 @@ func callers() []caller {
 			if err != nil {
 				t.Fatal(err)
 			}
-			phone := pairing.Device{ID: "02177c7da112d2b0", Name: "phone", Platform: "ios", PushToken: deviceToken, PublicKey: phoneKey.Public()}
+			phone := pairing.Device{ID: "02177c7da112d2b0", Name: "phone", Platform: "ios", PushToken: secret.New(deviceToken), PublicKey: phoneKey.Public()}
 			return func(ctx context.Context) error {
-				push := relayclient.Push{Alert: payload.NewTest("host"), Salt: fleetSalt}
+				push := relayclient.Push{Alert: payload.NewTest("host"), Salt: secret.New(fleetSalt)}
 				return client.Send(ctx, push, []pairing.Device{phone})[0].Err
 			}
 		}},

@@ -13,6 +13,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // The README's two programs build and run, unchanged, in a fresh module whose
@@ -28,7 +29,7 @@ func TestReadmePagesAPhone(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err = pairing.NewRegistry(store).Pair(t.Context(), pairing.Request{
-		Name: "phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: phone.PushToken(),
+		Name: "phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: secret.New(phone.PushToken()),
 	}, "")
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // The envelope is JSON whatever the push token holds, its members in the
@@ -41,7 +42,7 @@ func TestEnvelopeBytes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			phone := seal.GenerateKey()
 			devices := sharedKeyDevices(1)
-			devices[0].PushToken, devices[0].PublicKey = tt.token, phone.Public()
+			devices[0].PushToken, devices[0].PublicKey = secret.New(tt.token), phone.Public()
 			wantAllDelivered(t, client.Send(t.Context(), tt.push, devices), devices)
 
 			type envelope struct {

@@ -67,7 +67,7 @@ func (c *Client) scrub(text string, device pairing.Device) string {
 }
 
 func (c *Client) secretsOf(device pairing.Device) []string {
-	return append(c.relay.secrets[:len(c.relay.secrets):len(c.relay.secrets)], device.PushToken)
+	return append(c.relay.secrets[:len(c.relay.secrets):len(c.relay.secrets)], device.PushToken.Reveal())
 }
 
 // logOutcome says of each device what somebody may have to look after. A copy

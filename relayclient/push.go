@@ -10,16 +10,18 @@ import (
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // A Push is one alert on its way to any number of devices. It is a plain value.
 // It prints, logs and encodes to JSON without its salt and what its alert says.
 type Push struct {
-	// Alert is fitted to seal.MaxPlaintext bytes; the caller's stays as it is.
+	// Alert is fitted to what a ciphertext of 3000 characters holds; the caller's
+	// stays as it is.
 	Alert payload.Alert
 	// Salt is the installation's secret, from payload.NewSalt, with which the
 	// collapse id is derived. Every node must use the same one.
-	Salt string
+	Salt secret.Text
 	// CollapseID, 32 lower-case hex digits, takes the place of the derived id.
 	// Test alerts without one get a fresh random id.
 	CollapseID string
@@ -49,6 +51,10 @@ func (p Priority) String() string {
 	return fmt.Sprintf("Priority(%d)", int(p))
 }
 
+// maxCiphertext is how many characters of ciphertext every relay takes (relay
+// protocol, "Inbound request").
+const maxCiphertext = 3000
+
 // envelopeRoom is enough for the members of an envelope besides the push token
 // and the ciphertext, in bytes.
 const envelopeRoom = 160
@@ -71,11 +77,11 @@ func newMessage(push Push) (message, error) {
 	if push.Priority != TimeSensitive && push.Priority != Passive {
 		return message{}, fmt.Errorf("%w: %v: use TimeSensitive or Passive", ErrInvalidAlert, push.Priority)
 	}
-	fitted, err := payload.Fit(push.Alert, seal.MaxPlaintext)
+	fitted, err := payload.Fit(push.Alert, seal.X25519.MaxPlaintext(maxCiphertext))
 	if err != nil {
 		return message{}, fmt.Errorf("%w: %w", ErrInvalidAlert, err)
 	}
-	id, err := collapseID(push, fitted.Alert)
+	id, err := collapseID(push)
 	if err != nil {
 		return message{}, err
 	}
@@ -89,35 +95,37 @@ func newMessage(push Push) (message, error) {
 	}, nil
 }
 
-// collapseID derives the id from the fitted alert, as every other node does.
-func collapseID(push Push, fitted payload.Alert) (string, error) {
+// collapseID derives the id from the alert before fitting, as every other node
+// does, so that devices and nodes with different budgets have one id.
+func collapseID(push Push) (string, error) {
 	switch {
 	case push.CollapseID != "":
 		if len(push.CollapseID) != 32 || strings.Trim(push.CollapseID, "0123456789abcdef") != "" {
 			return "", fmt.Errorf("%w: Push.CollapseID must be 32 lower-case hex digits; leave it empty to derive it", ErrInvalidAlert)
 		}
 		return push.CollapseID, nil
-	case fitted.Kind == payload.KindTest:
+	case push.Alert.Kind == payload.KindTest:
 		return payload.NewCollapseID(), nil
-	case push.Salt == "":
+	case push.Salt.IsZero():
 		// Without a salt the relay could look job names up in a word list.
 		return "", fmt.Errorf("%w: Push.Salt is empty; make one with payload.NewSalt once and keep it beside the devices", ErrInvalidAlert)
 	}
-	return fitted.CollapseID(push.Salt), nil
+	return push.Alert.CollapseID(push.Salt), nil
 }
 
 // envelopeFor seals the message to a device and returns the body of its POST
 // (relay protocol, "Inbound request"). Only the push token can hold what JSON
 // must escape; encoding/json would search the ciphertext for it and copy it.
 func (m message) envelopeFor(device pairing.Device) ([]byte, error) {
-	if device.PushToken == "" || len(device.PushToken) > maxPushToken || !utf8.ValidString(device.PushToken) {
+	pushToken := device.PushToken.Reveal()
+	if pushToken == "" || len(pushToken) > maxPushToken || !utf8.ValidString(pushToken) {
 		return nil, fmt.Errorf("%w: its push token is empty, too long or not text; pair the phone again", ErrUnusableDevice)
 	}
-	token, err := json.Marshal(device.PushToken)
+	token, err := json.Marshal(pushToken)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnusableDevice, err)
 	}
-	body := make([]byte, 0, len(token)+seal.MaxCiphertext+envelopeRoom)
+	body := make([]byte, 0, len(token)+maxCiphertext+envelopeRoom)
 	body = append(body, `{"v":1,"device":`...)
 	body = append(body, token...)
 	body = append(body, `,"ciphertext":"`...)

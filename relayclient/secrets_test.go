@@ -118,7 +118,7 @@ func TestCredentialsAreSentAndNeverShown(t *testing.T) {
 	// A relay that quotes all it was sent, and one that is not there.
 	basic := base64.StdEncoding.EncodeToString([]byte("parker:correct horse"))
 	relay.Script(2, relaytest.Answer{Status: 400, Body: strings.Join([]string{
-		"you sent", url, basic, devices[0].PushToken, strings.ToUpper(devices[1].PushToken), devices[0].PushToken[10:30], "correct horse",
+		"you sent", url, basic, devices[0].PushToken.Reveal(), strings.ToUpper(devices[1].PushToken.Reveal()), devices[0].PushToken.Reveal()[10:30], "correct horse",
 	}, " ")})
 	outcomes := client.Send(t.Context(), push, devices)
 	relay.Close()
@@ -140,8 +140,8 @@ func TestCredentialsAreSentAndNeverShown(t *testing.T) {
 	fmt.Fprintf(&shown, "%v %+v %#v %s\n", client, client, client, strings.Join(log.lines(), "\n"))
 	slog.New(slog.NewJSONHandler(&shown, nil)).Info("x", "client", client, "outcomes", outcomes)
 	for _, secret := range []string{
-		"parker", "correct", "horse", "topsecretquery", basic[:8], salt[:8],
-		devices[0].PushToken[:8], devices[1].PushToken[20:28], strings.ToUpper(devices[1].PushToken[:8]),
+		"parker", "correct", "horse", "topsecretquery", basic[:8], salt.Reveal()[:8],
+		devices[0].PushToken.Reveal()[:8], devices[1].PushToken.Reveal()[20:28], strings.ToUpper(devices[1].PushToken.Reveal()[:8]),
 	} {
 		if strings.Contains(shown.String(), secret) {
 			t.Errorf("%q is shown:\n%s", secret, shown.String())

@@ -13,6 +13,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 const yours = `To check your own:
@@ -83,7 +84,7 @@ func (r *reference) pair(ctx context.Context) error {
 	phone := relaytest.NewPhone()
 	registry := pairing.NewRegistry(store, pairing.WithLogger(slog.New(slog.DiscardHandler)))
 	_, _, err = registry.Pair(ctx, pairing.Request{
-		Name: "reference phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: phone.PushToken(),
+		Name: "reference phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: secret.New(phone.PushToken()),
 	}, "doctor")
 	registry.Salt(ctx) // which makes it
 	return err

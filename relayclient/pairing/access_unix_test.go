@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sealpush/sealpush/secret"
 )
 
 const nobody = 65534 // a user and a group that own nothing
@@ -195,7 +197,7 @@ func TestPipesNeverBlock(t *testing.T) {
 			}
 			if c.name == "the registry" {
 				calls["Load"] = func() error { _, err := s.Load(ctx); return err }
-				calls["EnsureSalt"] = func() error { _, err := s.EnsureSalt(ctx, "salt"); return err }
+				calls["EnsureSalt"] = func() error { _, err := s.EnsureSalt(ctx, secret.New("salt")); return err }
 			}
 			for name, call := range calls {
 				if err := call(); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "not a regular file") {

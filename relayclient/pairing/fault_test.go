@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sealpush/sealpush/secret"
 )
 
 // newTestFile is a store over a copy of the deployed daemon's file.
@@ -302,7 +304,7 @@ func TestNothingIsWrittenWhenNothingChanges(t *testing.T) {
 	if _, _, err := s.Pair(t.Context(), snap.Devices[0]); err != nil {
 		t.Error(err)
 	}
-	if salt, err := s.EnsureSalt(t.Context(), "another"); err != nil || salt != snap.Salt {
+	if salt, err := s.EnsureSalt(t.Context(), secret.New("another")); err != nil || !salt.Equal(snap.Salt) {
 		t.Errorf("got %q, %v", salt, err)
 	}
 	if after, err := os.Stat(path); err != nil || !os.SameFile(before, after) {

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/sealpush/sealpush/secret"
 )
 
 // maxFile is the largest registry file that is read, in bytes: room for tens of thousands of phones.
@@ -113,21 +115,21 @@ func (s *FileStore) Revoke(ctx context.Context, id string) error {
 }
 
 // EnsureSalt implements [Store]. A salt that is there is read without the lock, also from a read-only directory.
-func (s *FileStore) EnsureSalt(ctx context.Context, candidate string) (string, error) {
+func (s *FileStore) EnsureSalt(ctx context.Context, candidate secret.Text) (secret.Text, error) {
 	snap, err := s.Load(ctx)
-	if err != nil || snap.Salt != "" {
+	if err != nil || !snap.Salt.IsZero() {
 		return snap.Salt, err
 	}
-	var salt string
+	var salt secret.Text
 	err = s.update(ctx, func(doc *document) error {
-		if doc.salt == "" {
+		if doc.salt.IsZero() {
 			doc.setSalt(candidate)
 		}
 		salt = doc.salt
 		return nil
 	})
 	if err != nil {
-		return "", err
+		return secret.Text{}, err
 	}
 	return salt, nil
 }
@@ -181,8 +183,8 @@ func updateOnce(ctx context.Context, target string, change func(*document) error
 	if err := change(doc); err != nil {
 		return err
 	}
-	if doc.salt == "" {
-		doc.setSalt(randomHex(16)) // a registry file of the deployed daemon always has one
+	if doc.salt.IsZero() {
+		doc.setSalt(newSalt()) // a registry file of the deployed daemon always has one
 	}
 	data, err := doc.bytes()
 	if err != nil {

@@ -1,6 +1,7 @@
 package pairing
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // Dialect is the kind of database behind an [SQLStore].
@@ -92,7 +94,7 @@ func (s *SQLStore) Load(ctx context.Context) (snap Snapshot, err error) {
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		snap.Salt = string(salt)
+		snap.Salt = secret.New(string(salt))
 		statement := selectDevices
 		if len(found.missing) > 0 {
 			statement = selectOldDevices
@@ -122,16 +124,17 @@ func (snap *Snapshot) scan(rows *sql.Rows) error {
 	if err != nil {
 		return err
 	}
-	d := Device{ID: string(id), Name: string(name), Platform: string(platform), PushToken: string(token),
-		CreatedAt: parseTime(string(createdAt)), CreatedBy: string(createdBy)}
+	d := Device{ID: string(id), Name: string(name), Platform: string(platform), PushToken: secret.New(string(token)),
+		CreatedAt: parseTime(string(createdAt)), CreatedBy: string(createdBy),
+		UpdatedAt: parseTime(string(updatedAt)), UpdatedBy: string(updatedBy)}
 	var errs []error
 	if d.ID == "" {
 		errs = append(errs, errors.New("id is empty"))
 	}
-	if d.PushToken == "" {
+	if token == "" {
 		errs = append(errs, errors.New("push_token is empty"))
 	}
-	if d.PublicKey, err = seal.ParsePublicKey(string(key)); err != nil {
+	if d.PublicKey, err = seal.Suite(cmp.Or(suite, text(seal.X25519))).ParsePublicKey(string(key)); err != nil {
 		errs = append(errs, fmt.Errorf("public_key: %w", err))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -171,9 +174,13 @@ func (s *SQLStore) Pair(ctx context.Context, d Device) (stored Device, created b
 		if err != nil {
 			return err
 		}
+		var updatedAt *string
+		if !d.UpdatedAt.IsZero() {
+			updatedAt = nullable(formatTime(d.UpdatedAt))
+		}
 		var id, createdAt, createdBy text
-		row := conn.QueryRowContext(ctx, found.name(upsertDevice), d.ID, d.PublicKey.String(), d.Name, d.Platform, d.PushToken,
-			formatTime(d.CreatedAt), nullable(d.CreatedBy), nil, nil, nil)
+		row := conn.QueryRowContext(ctx, found.name(upsertDevice), d.ID, d.PublicKey.String(), d.Name, d.Platform, d.PushToken.Reveal(),
+			formatTime(d.CreatedAt), nullable(d.CreatedBy), updatedAt, nullable(d.UpdatedBy), string(d.PublicKey.Suite()))
 		if err := row.Scan(&id, &createdAt, &createdBy); err != nil {
 			return err
 		}
@@ -207,7 +214,7 @@ func (s *SQLStore) Revoke(ctx context.Context, id string) error {
 }
 
 // EnsureSalt implements [Store].
-func (s *SQLStore) EnsureSalt(ctx context.Context, candidate string) (string, error) {
+func (s *SQLStore) EnsureSalt(ctx context.Context, candidate secret.Text) (secret.Text, error) {
 	var salt text
 	err := s.do(ctx, "store the collapse salt", func(conn *sql.Conn, found tables) error {
 		if err := s.check(found); err != nil {
@@ -219,9 +226,9 @@ func (s *SQLStore) EnsureSalt(ctx context.Context, candidate string) (string, er
 				return err
 			}
 		}
-		return conn.QueryRowContext(ctx, found.name(insertSalt), candidate).Scan(&salt)
+		return conn.QueryRowContext(ctx, found.name(insertSalt), candidate.Reveal()).Scan(&salt)
 	})
-	return string(salt), err
+	return secret.New(string(salt)), err
 }
 
 // check says why the tables that were found cannot be used. That there are none yet is no error.

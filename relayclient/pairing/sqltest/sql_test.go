@@ -17,6 +17,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/pairing/storetest"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // database is one of the databases under test.
@@ -119,7 +120,7 @@ func forEachDatabase(t *testing.T, run func(t *testing.T, db *sql.DB, d database
 func TestOneBadRowIsSkipped(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, db *sql.DB, d database) {
 		s := newStore(t, db, d.dialect)
-		good := pairing.Device{ID: "02177c7da112d2b0", Name: "phone", Platform: "ios", PushToken: "a token",
+		good := pairing.Device{ID: "02177c7da112d2b0", Name: "phone", Platform: "ios", PushToken: secret.New("a token"),
 			PublicKey: seal.GenerateKey().Public(), CreatedAt: time.Now()}
 		if _, _, err := s.Pair(t.Context(), good); err != nil {
 			t.Fatal(err)
@@ -169,7 +170,7 @@ func TestServerThatIsNotThere(t *testing.T) {
 	db := open(t, "pgx", "postgres://user:the-password@127.0.0.1:1/postgres?sslmode=disable")
 	reg := pairing.NewRegistry(newStore(t, db, pairing.PostgreSQL))
 	got := reg.Recipients(t.Context())
-	if !errors.Is(got.Err, pairing.ErrUnavailable) || got.Salt == "" {
+	if !errors.Is(got.Err, pairing.ErrUnavailable) || got.Salt.IsZero() {
 		t.Errorf("got %+v", got)
 	}
 	if got.Err != nil && strings.Contains(got.Err.Error(), "the-password") {

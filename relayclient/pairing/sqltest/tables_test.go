@@ -12,10 +12,11 @@ import (
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/pairing/storetest"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 func newDevice(id string) pairing.Device {
-	return pairing.Device{ID: id, Name: "phone " + id, Platform: "ios", PushToken: "token of " + id,
+	return pairing.Device{ID: id, Name: "phone " + id, Platform: "ios", PushToken: secret.New("token of " + id),
 		PublicKey: seal.GenerateKey().Public(), CreatedAt: time.Date(2026, 7, 23, 14, 0, 0, 0, time.UTC), CreatedBy: "parker"}
 }
 
@@ -64,7 +65,7 @@ func TestTablesThatVanish(t *testing.T) {
 			forEachDatabase(t, func(t *testing.T, db *sql.DB, d database) {
 				s := newStore(t, db, d.dialect)
 				reg := pairing.NewRegistry(s)
-				request := pairing.Request{Name: "phone", Platform: "ios", PushToken: "a token", PublicKey: seal.GenerateKey().Public()}
+				request := pairing.Request{Name: "phone", Platform: "ios", PushToken: secret.New("a token"), PublicKey: seal.GenerateKey().Public()}
 				if _, _, err := reg.Pair(t.Context(), request, "parker"); err != nil {
 					t.Fatal(err)
 				}
@@ -75,7 +76,7 @@ func TestTablesThatVanish(t *testing.T) {
 				}
 				_, loadErr := s.Load(t.Context())
 				refuses(t, "Load", loadErr, "vanished")
-				_, saltErr := s.EnsureSalt(t.Context(), "salt")
+				_, saltErr := s.EnsureSalt(t.Context(), secret.New("salt"))
 				refuses(t, "EnsureSalt", saltErr, "vanished")
 				refuses(t, "Revoke", s.Revoke(t.Context(), "1"), "vanished")
 				if got := reg.Recipients(t.Context()); !errors.Is(got.Err, pairing.ErrUnavailable) || len(got.Devices) != 1 {
@@ -189,8 +190,8 @@ func TestOddRowsFailNoLoad(t *testing.T) {
 				t.Errorf("created at %v", d.CreatedAt)
 			}
 		}
-		if salt, err := s.EnsureSalt(t.Context(), "salt"); err != nil || salt != "salt" {
-			t.Errorf("got %q, %v", salt, err)
+		if salt, err := s.EnsureSalt(t.Context(), secret.New("salt")); err != nil || salt.Reveal() != "salt" {
+			t.Errorf("got %q, %v", salt.Reveal(), err)
 		}
 	})
 }
@@ -221,8 +222,8 @@ func TestTablesMadeBeforehand(t *testing.T) {
 	refuses(t, "without tables", err, "docs/fleet.md", "permission denied")
 
 	exec(t, admin, guideStatements(t, "CREATE TABLE", role))
-	if salt, err := s.EnsureSalt(t.Context(), "salt"); err != nil || salt != "salt" {
-		t.Errorf("got %q, %v", salt, err)
+	if salt, err := s.EnsureSalt(t.Context(), secret.New("salt")); err != nil || salt.Reveal() != "salt" {
+		t.Errorf("got %q, %v", salt.Reveal(), err)
 	}
 	pair(t, s, "1")
 	checkLoad(t, s, "1")
@@ -250,6 +251,37 @@ const (
 		RETURNING id, created_at, created_by`
 )
 
+// A key is of the suite that stands beside it; none means x25519. One of a suite that this version does not know stays.
+func TestSuites(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, db *sql.DB, d database) {
+		s := newStore(t, db, d.dialect)
+		wide := newDevice("wide")
+		wide.PublicKey = seal.XWing.GenerateKey().Public()
+		wide.UpdatedAt, wide.UpdatedBy = wide.CreatedAt.Add(time.Hour), "quinn"
+		if _, _, err := s.Pair(t.Context(), wide); err != nil {
+			t.Fatal(err)
+		}
+		pair(t, s, "narrow")
+		pair(t, s, "future")
+		exec(t, db, `UPDATE sealpush_devices SET suite = 'future-1' WHERE id = 'future'`)
+		exec(t, db, `UPDATE sealpush_devices SET suite = '' WHERE id = 'narrow'`)
+		snap := checkLoad(t, s, "wide", "narrow")
+		for _, d := range snap.Devices {
+			if d.ID == "wide" && (d.PublicKey != wide.PublicKey || !d.UpdatedAt.Equal(wide.UpdatedAt) || d.UpdatedBy != "quinn") {
+				t.Errorf("got %v, updated at %v by %q", d, d.UpdatedAt, d.UpdatedBy)
+			}
+		}
+		if len(snap.Skipped) != 1 || !errors.Is(snap.Skipped[0], seal.ErrUnknownSuite) {
+			t.Errorf("skipped %v", snap.Skipped)
+		}
+		var suites string
+		err := db.QueryRowContext(t.Context(), `SELECT suite FROM sealpush_devices WHERE id = 'wide'`).Scan(&suites)
+		if err != nil || suites != "xwing" {
+			t.Errorf("stored as %q, %v", suites, err)
+		}
+	})
+}
+
 // Nodes of an older version read and write the same tables, before and after a node of this one has added its columns.
 func TestTablesOfAnOlderVersion(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, db *sql.DB, d database) {
@@ -263,8 +295,8 @@ func TestTablesOfAnOlderVersion(t *testing.T) {
 		old("old 2")
 		s := newStore(t, db, d.dialect)
 		checkLoad(t, s, "old 1", "old 2")
-		if salt, err := s.EnsureSalt(t.Context(), "salt"); err != nil || salt != "salt" {
-			t.Errorf("got %q, %v", salt, err)
+		if salt, err := s.EnsureSalt(t.Context(), secret.New("salt")); err != nil || salt.Reveal() != "salt" {
+			t.Errorf("got %q, %v", salt.Reveal(), err)
 		}
 		if err := s.Revoke(t.Context(), "old 2"); err != nil {
 			t.Error(err)
@@ -346,7 +378,7 @@ func TestTablesOfAnotherRoleAreNotUsed(t *testing.T) {
 
 	s := newStore(t, daemon, pairing.PostgreSQL)
 	_, loadErr := s.Load(t.Context())
-	_, saltErr := s.EnsureSalt(t.Context(), "salt")
+	_, saltErr := s.EnsureSalt(t.Context(), secret.New("salt"))
 	_, _, pairErr := s.Pair(t.Context(), newDevice("1"))
 	for call, err := range map[string]error{"Load": loadErr, "EnsureSalt": saltErr, "Pair": pairErr} {
 		refuses(t, call, err, shared, malloryName, "drop it")
