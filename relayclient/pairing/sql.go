@@ -253,7 +253,7 @@ func (s *SQLStore) do(ctx context.Context, what string, fn func(*sql.Conn, table
 	err := repeat(ctx, func() error {
 		conn, err := s.db.Conn(ctx)
 		if err != nil {
-			return fmt.Errorf("connect: %w", err)
+			return fmt.Errorf("connect to the database: %w", err)
 		}
 		defer conn.Close()
 		found, err := s.findTables(ctx, conn)
