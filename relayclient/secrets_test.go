@@ -19,7 +19,8 @@ func TestRelayURLs(t *testing.T) {
 	for _, url := range []string{
 		"", "relay.example", "ftp://relay.example", "https://", "https:///path", "//relay.example/", "https://:443/",
 		"http://relay.example:port/", "mailto:a@b", "https://user:pa ss@relay.example/", "https://user:pass%zz@relay.example",
-		"https://user:hunter2/x@relay.example/",
+		"https://user:hunter2/x@relay.example/", "https://relay.example/hunter2 path",
+		"https://relay.example/hunter2\u200B", "https://relay.example/\x00hunter2", "https://relay.example/\xffhunter2",
 	} {
 		_, err := relayclient.New(url)
 		if err == nil {
@@ -32,7 +33,7 @@ func TestRelayURLs(t *testing.T) {
 			}
 		}
 	}
-	for _, url := range []string{"http://relay.example", "https://relay.example:8443/v1/push?x=1", " https://[::1]:8443/ \n"} {
+	for _, url := range []string{"http://relay.example", "https://relay.example:8443/v1/push?x=1", " https://[::1]:8443/ \n", "\uFEFFhttps://relay.example\r\n"} {
 		if _, err := relayclient.New(url); err != nil {
 			t.Errorf("%q: %v", url, err)
 		}
