@@ -20,6 +20,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // A daemon made of the guide's blocks: a phone pairs over HTTP, a job fails, the
@@ -57,7 +58,7 @@ func daemon(ctx context.Context, stateDir, relayURL, token string, phone *relayt
 	}
 
 	callerLabel := func(*http.Request) string { return "parker" }
-	api := pairing.Handler(registry, notifier.TestStatus, pairing.WithCaller(callerLabel))
+	api := pairing.Handler(registry, notifier.Test, pairing.WithCaller(callerLabel))
 	mux := http.NewServeMux()
 	mux.Handle("/push/", requireToken(token, api))
 
@@ -96,7 +97,7 @@ func TestDaemonGuideLooksCloser(t *testing.T) {
 	}
 	registry := pairing.NewRegistry(store)
 	phone := relaytest.NewPhone()
-	request := pairing.Request{Name: "phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: phone.PushToken()}
+	request := pairing.Request{Name: "phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: secret.New(phone.PushToken())}
 	if _, _, err := registry.Pair(t.Context(), request, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -104,23 +105,33 @@ func TestDaemonGuideLooksCloser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	warnOfDeadPhones(t.Context(), notifier, payload.NewFailure("", "backup"))
+	if err := warnOfDeadPhones(t.Context(), notifier, payload.NewFailure("", "backup")); err != nil {
+		t.Error(err)
+	}
 	if err := showFit(payload.NewFailure("", "backup"), "node-a"); err != nil {
 		t.Error(err)
 	}
 }
 
-func warnOfDeadPhones(ctx context.Context, notifier *relayclient.Notifier, alert payload.Alert) {
-	for _, outcome := range notifier.Notify(ctx, alert) {
-		if errors.Is(outcome.Err, relayclient.ErrDeviceGone) {
+func warnOfDeadPhones(ctx context.Context, notifier *relayclient.Notifier, alert payload.Alert) error {
+	outcomes, err := notifier.Notify(ctx, alert)
+	if err != nil {
+		return err // nobody was paged
+	}
+	for _, outcome := range outcomes {
+		switch {
+		case errors.Is(outcome.Err, relayclient.ErrDeviceGone):
 			slog.Warn("this phone must pair again", "device", outcome.DeviceID) // or registry.Revoke(ctx, outcome.DeviceID)
+		case outcome.Relay == relayclient.Digested:
+			slog.Warn("this phone gets too many alerts", "device", outcome.DeviceID)
 		}
 	}
+	return nil
 }
 
 func showFit(alert payload.Alert, host string) error {
 	alert.Host = host
-	fitted, err := payload.Fit(alert, seal.MaxPlaintext)
+	fitted, err := payload.Fit(alert, seal.X25519.MaxPlaintext(3000))
 	if err != nil {
 		return err
 	}

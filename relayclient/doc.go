@@ -35,7 +35,9 @@
 // What the relay has not seen is no such POST: one of which not a byte was written,
 // or whose stream the relay's end declared unprocessed (RFC 9113, section 8.7), goes
 // out on another connection. So does one for which no connection was to be had, until
-// the patience of its Send has ended; see [WithPatience].
+// the patience of its Send has ended; see [WithPatience]. The one exception is a
+// relay that refuses a ciphertext of more than 3000 characters: it is sent one of at
+// most 3000, once; see [WithMaxCiphertext].
 //
 // # Connections
 //

@@ -6,6 +6,9 @@ import (
 	"net"
 )
 
+// HostName is the name of a machine that gives it so.
+var HostName = hostName
+
 // Dial is how a transport makes connections.
 type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 

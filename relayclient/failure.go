@@ -7,9 +7,12 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
+	"strings"
 
 	"github.com/sealpush/sealpush/internal/answer"
+	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient/pairing"
+	"github.com/sealpush/sealpush/seal"
 )
 
 // A TransportError is a POST that got no answer: the relay could not be
@@ -65,25 +68,58 @@ func (c *Client) scrub(text string, device pairing.Device) string {
 }
 
 func (c *Client) secretsOf(device pairing.Device) []string {
-	return append(c.relay.secrets[:len(c.relay.secrets):len(c.relay.secrets)], device.PushToken)
+	return append(c.relay.secrets[:len(c.relay.secrets):len(c.relay.secrets)], device.PushToken.Reveal())
 }
 
-func (c *Client) logFailure(ctx context.Context, outcome Outcome) {
-	if outcome.Err == nil {
-		return
+func (c *Client) logTrimmed(ctx context.Context, alert payload.Alert, suite seal.Suite, cut payload.Trimmed) {
+	if !cut.IsZero() {
+		c.log(ctx, slog.LevelDebug, "alert shortened to fit", alert, slog.String("suite", string(suite)),
+			slog.Int("log_lines_dropped", cut.LogLines), slog.Any("shortened", cut.Shortened), slog.Any("dropped", cut.Dropped))
 	}
-	c.log(ctx, slog.LevelWarn, "alert not delivered",
-		slog.String("device", outcome.DeviceID),
-		slog.Int("status", outcome.Status),
-		slog.Any("error", outcome.Err))
 }
 
-// log outlives a handler that panics.
-func (c *Client) log(ctx context.Context, level slog.Level, message string, attrs ...slog.Attr) {
+// logOutcome says of each device what somebody may have to look after. A copy
+// of an alert that another node sent is coalesced all day long.
+func (c *Client) logOutcome(ctx context.Context, alert payload.Alert, outcome Outcome) {
+	about := []slog.Attr{slog.String("device", outcome.DeviceID), slog.Int("status", outcome.Status)}
+	said := slog.String("outcome", string(outcome.Relay))
+	switch {
+	case outcome.Err != nil:
+		c.log(ctx, slog.LevelWarn, "alert not delivered", alert, append(about, slog.Any("error", outcome.Err))...)
+	case outcome.Relay == Digested || outcome.Relay == Suppressed:
+		c.log(ctx, slog.LevelWarn, "alert accepted, but the phone does not ring", alert, append(about, said)...)
+	case outcome.Relay == Coalesced:
+		c.log(ctx, slog.LevelDebug, "alert accepted as a copy of one that the phone has", alert, append(about, said)...)
+	}
+}
+
+// log writes a line about an alert. It outlives a handler that panics.
+func (c *Client) log(ctx context.Context, level slog.Level, message string, alert payload.Alert, attrs ...slog.Attr) {
 	defer func() { recover() }()
 	logger := c.logger
 	if logger == nil {
 		logger = slog.Default()
 	}
-	logger.LogAttrs(ctx, level, message, attrs...)
+	if logger.Enabled(ctx, level) {
+		logger.LogAttrs(ctx, level, message, append(named(alert), attrs...)...)
+	}
+}
+
+// maxNamed bounds what a log line quotes of an alert, in bytes.
+const maxNamed = 256
+
+// named is what the log calls an alert by.
+func named(alert payload.Alert) []slog.Attr {
+	attrs := []slog.Attr{slog.String("kind", start(string(alert.Kind))), slog.String("name", start(alert.Name))}
+	if alert.RunID != "" {
+		attrs = append(attrs, slog.String("run_id", start(alert.RunID)))
+	}
+	return attrs
+}
+
+func start(text string) string {
+	if len(text) > maxNamed {
+		text = strings.ToValidUTF8(text[:maxNamed], "") + "…"
+	}
+	return text
 }

@@ -1,8 +1,10 @@
 package relayclient
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -21,7 +23,14 @@ var (
 	// ErrUnusableDevice is a device that cannot be sent to: its key or its push
 	// token is unusable. The phone has to be paired again.
 	ErrUnusableDevice = errors.New("relayclient: unusable device")
+	// ErrInvalidAlert is an alert that cannot be sent to anybody: a *payload.FieldError
+	// or a *payload.SizeError says why, or a text what is wrong with the [Push].
+	ErrInvalidAlert = errors.New("relayclient: alert cannot be sent")
 )
+
+// ErrNobodyPaired is the error of a [Notifier.Notify] with nobody to page: the
+// registry was read, and no phone is paired.
+var ErrNobodyPaired = errors.New("relayclient: no phone is paired")
 
 // An Outcome says what became of an alert for one device. It is a plain value.
 type Outcome struct {
@@ -29,10 +38,47 @@ type Outcome struct {
 	DeviceID string
 	// Status is the relay's HTTP status, or 0 when there was no answer.
 	Status int
+	// Relay is what a relay that accepted the alert said of it. Only Forwarded,
+	// or nothing, can make the phone ring; nothing is said by a relay that does
+	// not keep to the protocol. It is the relay's word, which nobody can check.
+	Relay RelayOutcome
+	// TrimmedToFloor means that the relay refuses more than 3000 characters of
+	// ciphertext, and the alert was cut to fit them: see WithMaxCiphertext.
+	TrimmedToFloor bool
 	// Err is nil when the relay accepted the alert (2xx): it has taken
 	// responsibility for forwarding, which is not yet a page on a phone. Any
 	// other answer is a *StatusError.
 	Err error
+}
+
+// A RelayOutcome is what a relay says of an alert that it accepted (live
+// protocol, "Relay"). It is one of the four below, or empty.
+type RelayOutcome string
+
+// What becomes of an accepted alert.
+const (
+	Forwarded  RelayOutcome = "forwarded"  // given to the push service
+	Coalesced  RelayOutcome = "coalesced"  // the phone got the same alert less than 75 s ago
+	Suppressed RelayOutcome = "suppressed" // it comes too often: the phone is reminded of it every 30 minutes
+	Digested   RelayOutcome = "digested"   // the device's quota is used up: the phone is told so once an hour, silently
+)
+
+// maxAnswer bounds how much of a relay's 2xx body is read, in bytes.
+const maxAnswer = 4 << 10
+
+// readRelayOutcome reads the body of a 2xx. What it cannot read says nothing.
+func readRelayOutcome(body io.Reader) RelayOutcome {
+	var answer struct {
+		Outcome RelayOutcome `json:"outcome"`
+	}
+	if text, err := io.ReadAll(io.LimitReader(body, maxAnswer)); err != nil || json.Unmarshal(text, &answer) != nil {
+		return ""
+	}
+	switch answer.Outcome {
+	case Forwarded, Coalesced, Suppressed, Digested:
+		return answer.Outcome
+	}
+	return ""
 }
 
 // A StatusError is an answer of a relay that is not 2xx. It answers to
@@ -46,6 +92,8 @@ type StatusError struct {
 	// RetryAfter is the relay's Retry-After, 0 to 24 hours. Nothing waits for
 	// it: an alert is never sent twice.
 	RetryAfter time.Duration
+
+	namesCiphertext bool // a 400 whose body has that word in it, as the relay sent it
 }
 
 // Error names the status and quotes the body.

@@ -2,6 +2,7 @@ package relayclient_test
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -45,6 +46,46 @@ func TestStatuses(t *testing.T) {
 			t.Errorf("%d: ErrDeviceGone is %v", status, got)
 		}
 		relay.Close()
+	}
+}
+
+// What a relay says of an alert that it took is believed, bounded, and logged when the phone stays silent.
+func TestRelaySaysWhatBecomesOfAnAlert(t *testing.T) {
+	tests := []struct {
+		name, body string
+		want       relayclient.RelayOutcome
+		level      string // of the line in the log; "" for none
+	}{
+		{"forwarded", `{"v":1,"outcome":"forwarded"}`, relayclient.Forwarded, ""},
+		{"coalesced", `{"v":1,"outcome":"coalesced"}`, relayclient.Coalesced, "DEBUG"},
+		{"suppressed", `{"v":1,"outcome":"suppressed"}`, relayclient.Suppressed, "WARN"},
+		{"digested", `{"v":1,"outcome":"digested","resets":"2026-08-01"}`, relayclient.Digested, "WARN"},
+		{"nothing", ``, "", ""},
+		{"no outcome", `{"v":1}`, "", ""},
+		{"an unknown one", `{"v":1,"outcome":"framed \n level=ERROR"}`, "", ""},
+		{"no text", `{"v":1,"outcome":["digested"]}`, "", ""},
+		{"no JSON", `<html>digested</html>`, "", ""},
+		{"too much", strings.Repeat(" ", 5000) + `{"v":1,"outcome":"digested"}`, "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			relay := relaytest.NewRelay(relaytest.InMemory())
+			defer relay.Close()
+			client, log := newClient(t, relay)
+			_, devices := phones(1)
+			relay.Script(1, relaytest.Answer{Status: 202, Body: tt.body})
+			outcome := client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices)[0]
+			if outcome.Relay != tt.want || outcome.Status != 202 || outcome.Err != nil {
+				t.Errorf("%+v", outcome)
+			}
+			lines := strings.Join(log.lines(), "\n")
+			if tt.level == "" && lines != "" || !strings.Contains(lines, "level="+tt.level) && tt.level != "" {
+				t.Errorf("log %q", lines)
+			}
+			if said := fmt.Sprintf("kind=failure name=nightly-backup device=%s status=202 outcome=%s", devices[0].ID, tt.want); lines != "" && !strings.Contains(lines, said) {
+				t.Errorf("log %q, want %q", lines, said)
+			}
+		})
 	}
 }
 

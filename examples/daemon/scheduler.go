@@ -84,7 +84,7 @@ func (s *scheduler) runJob(ctx context.Context, j job, key string) run {
 	case r.failReason == "":
 		s.report(ctx, r.alert(), relayclient.WithPriority(relayclient.Passive))
 	case ctx.Err() != nil:
-		slog.Info("job stopped with the daemon", "job", j.name)
+		slog.Info("job stopped with the daemon", "name", j.name, "run_id", key)
 	default:
 		s.report(ctx, r.alert())
 	}
@@ -98,7 +98,10 @@ func (s *scheduler) report(ctx context.Context, alert payload.Alert, opts ...rel
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
 		defer cancel()
 		accepted := 0
-		outcomes := s.notifier.Notify(ctx, alert, opts...)
+		outcomes, err := s.notifier.Notify(ctx, alert, opts...)
+		if err != nil {
+			return // the log has it
+		}
 		for _, outcome := range outcomes {
 			if outcome.Err == nil { // others are in the log already
 				accepted++

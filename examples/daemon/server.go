@@ -46,7 +46,7 @@ func routes(known callers, api http.Handler, relay *relaytest.Relay) http.Handle
 
 // pairingAPI tells paired, without waiting, when a phone was paired.
 func pairingAPI(registry *pairing.Registry, notifier *relayclient.Notifier, paired chan<- struct{}) http.Handler {
-	api := pairing.Handler(registry, notifier.TestStatus, pairing.WithCaller(callerOf))
+	api := pairing.Handler(registry, notifier.Test, pairing.WithCaller(callerOf))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := &answer{ResponseWriter: w}
 		api.ServeHTTP(answer, r)

@@ -85,7 +85,11 @@ func (f fixture) page(t *testing.T, alerts ...payload.Alert) {
 		t.Fatal(err)
 	}
 	for _, alert := range alerts {
-		for _, outcome := range notifier.Notify(t.Context(), alert) {
+		outcomes, err := notifier.Notify(t.Context(), alert)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, outcome := range outcomes {
 			if outcome.Err != nil {
 				t.Fatal(outcome.Err)
 			}

@@ -11,7 +11,7 @@ import (
 // Tester sends a test alert to one paired phone, for POST /push/devices/{id}/test. It returns the relay's HTTP status,
 // 0 when there was none, and what went wrong. The error's text reaches the caller over HTTP, save that of
 // [ErrUnavailable], so it must quote no secret. An id that is not paired is [ErrUnknownDevice]. Requests call it at the
-// same time, so it must be safe for concurrent use; relayclient's Notifier.TestStatus is one.
+// same time, so it must be safe for concurrent use; relayclient's Notifier.Test is one.
 type Tester func(ctx context.Context, deviceID string) (status int, err error)
 
 // HandlerOption changes how [Handler] serves. It is a plain value.
@@ -73,10 +73,11 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, err)
 		return
 	}
-	if devices == nil {
-		devices = []Device{}
+	views := make([]deviceView, len(devices))
+	for i, d := range devices {
+		views[i] = d.view()
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"devices": devices})
+	writeJSON(w, http.StatusOK, map[string]any{"devices": views})
 }
 
 func (h *handler) pair(w http.ResponseWriter, r *http.Request) {
@@ -98,7 +99,7 @@ func (h *handler) pair(w http.ResponseWriter, r *http.Request) {
 	if created {
 		status = http.StatusCreated
 	}
-	writeJSON(w, status, map[string]any{"device": device, "created": created})
+	writeJSON(w, status, map[string]any{"device": device.view(), "created": created})
 }
 
 func (h *handler) revoke(w http.ResponseWriter, r *http.Request) {
