@@ -41,13 +41,12 @@ func (c *Client) Send(ctx context.Context, push Push, devices []pairing.Device) 
 		err = ErrClosed
 	}
 	if err != nil {
-		c.log(ctx, slog.LevelError, "alert not sent", push.Alert,
-			slog.Int("devices", len(devices)), slog.Any("error", err))
+		c.log(ctx, slog.LevelError, "alert not sent", named(push.Alert, slog.Int("devices", len(devices)), slog.Any("error", err))...)
 		return failAll(outcomes, err)
 	}
 	if cut := message.trimmed; !cut.IsZero() {
-		c.log(ctx, slog.LevelDebug, "alert shortened to fit", push.Alert, slog.Int("log_lines_dropped", cut.LogLines),
-			slog.Any("shortened", cut.Shortened), slog.Any("dropped", cut.Dropped))
+		c.log(ctx, slog.LevelDebug, "alert shortened to fit", named(push.Alert, slog.Int("log_lines_dropped", cut.LogLines),
+			slog.Any("shortened", cut.Shortened), slog.Any("dropped", cut.Dropped))...)
 	}
 	c.pool.enter()
 	defer c.pool.leave()
@@ -97,8 +96,7 @@ func (c *Client) deliver(ctx context.Context, message message, device pairing.De
 	outcome.DeviceID = device.ID
 	defer func() {
 		if cause := recover(); cause != nil {
-			outcome.Status = 0
-			outcome.Err = fmt.Errorf("relayclient: panic while posting: %s", c.scrub(fmt.Sprint(cause), device))
+			outcome.Status, outcome.Err = 0, c.panicked(cause, device)
 		}
 	}()
 	if ctx.Err() != nil {
@@ -126,11 +124,13 @@ func (c *Client) post(ctx context.Context, body []byte, device pairing.Device) (
 		return 0, "", c.transportError(ctx, err, device)
 	}
 	defer answer.Drain(resp.Body)
+	c.clock.check(ctx, c, resp.Header)
 	if resp.StatusCode/100 == 2 {
 		return resp.StatusCode, readRelayOutcome(resp.Body), nil
 	}
 	return resp.StatusCode, "", &StatusError{
 		StatusCode: resp.StatusCode,
+		LeadsTo:    answer.LeadsTo(resp, c.secretsOf(device)...),
 		Body:       answer.Text(resp.Body, c.secretsOf(device)...),
 		RetryAfter: answer.RetryAfter(resp.Header, time.Now()),
 	}
