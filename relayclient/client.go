@@ -27,15 +27,17 @@ var ErrClosed = errors.New("relayclient: client is closed")
 // A Client posts sealed alerts to one relay. It keeps its connections between
 // alerts, so make one and keep it. It is safe for concurrent use.
 type Client struct {
-	relay       *relay // behind a pointer, which fmt does not follow; it holds secrets
-	http        *http.Client
-	pool        *pool // behind http, nil with WithHTTPClient
-	timeout     time.Duration
-	tooLate     error // why a POST was abandoned after timeout
-	maxInFlight int
-	logger      *slog.Logger
-	clock       relayClock
-	closed      atomic.Bool
+	relay         *relay // behind a pointer, which fmt does not follow; it holds secrets
+	http          *http.Client
+	pool          *pool // behind http, nil with WithHTTPClient
+	timeout       time.Duration
+	maxCiphertext int
+	short         shortRelay
+	tooLate       error // why a POST was abandoned after timeout
+	maxInFlight   int
+	logger        *slog.Logger
+	clock         relayClock
+	closed        atomic.Bool
 }
 
 // An Option changes a default of [New]. It is a plain value.
@@ -97,7 +99,7 @@ func New(relayURL string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{relay: relay, timeout: DefaultTimeout, maxInFlight: MaxInFlight}
+	c := &Client{relay: relay, timeout: DefaultTimeout, maxCiphertext: ciphertextFloor, maxInFlight: MaxInFlight}
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, errors.New("relayclient: an Option is nil: leave it out")

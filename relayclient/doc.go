@@ -32,9 +32,11 @@
 //
 // A POST is never repeated (relay protocol, "Responses"): past acceptance,
 // delivery is the relay's business, and a second POST could page somebody twice.
-// The exception is HTTP's own: a request that cannot have been acted on goes out
+// There are two exceptions. A request that cannot have been acted on goes out
 // on another connection, because not a byte of it was written to the first, or
-// because the relay's end said over HTTP/2 that it did not process it.
+// because the relay's end said over HTTP/2 that it did not process it. And a
+// relay that refuses a ciphertext of more than 3000 characters is sent one of at
+// most 3000, once: see [WithMaxCiphertext].
 //
 // # What the relay learns
 //

@@ -13,6 +13,7 @@ import (
 	"github.com/sealpush/sealpush/internal/answer"
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient/pairing"
+	"github.com/sealpush/sealpush/seal"
 )
 
 // A TransportError is a POST that got no answer: the relay could not be
@@ -89,28 +90,39 @@ func (c *Client) panicked(value any, device pairing.Device) error {
 
 func (e *panicError) Error() string { return "relayclient: panic while posting: " + e.text }
 
-// logOutcome says of each device what somebody may have to look after. A copy
-// of an alert that another node sent is coalesced all day long.
-func (c *Client) logOutcome(ctx context.Context, alert payload.Alert, outcome Outcome) {
-	about := func(detail slog.Attr) []slog.Attr {
-		return named(alert, slog.String("device", outcome.DeviceID), slog.Int("status", outcome.Status), detail)
-	}
-	switch said := slog.String("outcome", string(outcome.Relay)); {
-	case outcome.Err != nil:
-		attrs := about(slog.Any("error", outcome.Err))
-		if crash, ok := errors.AsType[*panicError](outcome.Err); ok {
-			attrs = append(attrs, slog.String("stack", crash.stack))
-		}
-		c.log(ctx, slog.LevelWarn, "alert not delivered", attrs...)
-	case outcome.Relay == Digested || outcome.Relay == Suppressed:
-		c.log(ctx, slog.LevelWarn, "alert accepted, but the phone does not ring", about(said)...)
-	case outcome.Relay == Coalesced:
-		c.log(ctx, slog.LevelDebug, "alert accepted as a copy of one that the phone has", about(said)...)
+func (c *Client) logTrimmed(ctx context.Context, alert payload.Alert, suite seal.Suite, cut payload.Trimmed) {
+	if !cut.IsZero() {
+		c.log(ctx, slog.LevelDebug, "alert shortened to fit", alert, slog.String("suite", string(suite)),
+			slog.Int("log_lines_dropped", cut.LogLines), slog.Any("shortened", cut.Shortened), slog.Any("dropped", cut.Dropped))
 	}
 }
 
-// log outlives a handler that panics.
-func (c *Client) log(ctx context.Context, level slog.Level, message string, attrs ...slog.Attr) {
+// logOutcome says of each device what somebody may have to look after. A copy
+// of an alert that another node sent is coalesced all day long.
+func (c *Client) logOutcome(ctx context.Context, alert payload.Alert, outcome Outcome) {
+	attrs := []slog.Attr{slog.String("device", outcome.DeviceID), slog.Int("status", outcome.Status)}
+	said := slog.String("outcome", string(outcome.Relay))
+	switch {
+	case outcome.Err != nil:
+		attrs = append(attrs, slog.Any("error", outcome.Err))
+		if crash, ok := errors.AsType[*panicError](outcome.Err); ok {
+			attrs = append(attrs, slog.String("stack", crash.stack))
+		}
+		c.log(ctx, slog.LevelWarn, "alert not delivered", alert, attrs...)
+	case outcome.Relay == Digested || outcome.Relay == Suppressed:
+		c.log(ctx, slog.LevelWarn, "alert accepted, but the phone does not ring", alert, append(attrs, said)...)
+	case outcome.Relay == Coalesced:
+		c.log(ctx, slog.LevelDebug, "alert accepted as a copy of one that the phone has", alert, append(attrs, said)...)
+	}
+}
+
+// log writes a line about an alert, which it names.
+func (c *Client) log(ctx context.Context, level slog.Level, message string, alert payload.Alert, attrs ...slog.Attr) {
+	c.logLine(ctx, level, message, append(named(alert), attrs...)...)
+}
+
+// logLine outlives a handler that panics.
+func (c *Client) logLine(ctx context.Context, level slog.Level, message string, attrs ...slog.Attr) {
 	defer func() { recover() }()
 	logger := c.logger
 	if logger == nil {
@@ -122,13 +134,13 @@ func (c *Client) log(ctx context.Context, level slog.Level, message string, attr
 // maxNamed bounds what a log line quotes of an alert, in bytes.
 const maxNamed = 256
 
-// named is what a log line calls an alert by, before the attributes that it has besides.
-func named(alert payload.Alert, attrs ...slog.Attr) []slog.Attr {
-	names := []slog.Attr{slog.String("kind", start(string(alert.Kind))), slog.String("name", start(alert.Name))}
+// named is what a log line calls an alert by.
+func named(alert payload.Alert) []slog.Attr {
+	attrs := []slog.Attr{slog.String("kind", start(string(alert.Kind))), slog.String("name", start(alert.Name))}
 	if alert.RunID != "" {
-		names = append(names, slog.String("run_id", start(alert.RunID)))
+		attrs = append(attrs, slog.String("run_id", start(alert.RunID)))
 	}
-	return append(names, attrs...)
+	return attrs
 }
 
 func start(text string) string {

@@ -90,7 +90,7 @@ func (n *Notifier) Notify(ctx context.Context, alert payload.Alert, opts ...Noti
 	}
 	config, err := newNotifyConfig(opts)
 	if err != nil {
-		n.client.log(ctx, slog.LevelError, "alert not sent", named(alert, slog.Any("error", err))...)
+		n.client.log(ctx, slog.LevelError, "alert not sent", alert, slog.Any("error", err))
 		return nil, err
 	}
 	recipients := n.registry.Recipients(ctx)
@@ -98,10 +98,10 @@ func (n *Notifier) Notify(ctx context.Context, alert payload.Alert, opts ...Noti
 	case len(recipients.Devices) > 0:
 	case recipients.Err != nil:
 		err = fmt.Errorf("relayclient: no phone is known: %w", recipients.Err)
-		n.client.log(ctx, slog.LevelError, "alert not sent", named(alert, slog.Any("error", err))...)
+		n.client.log(ctx, slog.LevelError, "alert not sent", alert, slog.Any("error", err))
 		return nil, err
 	default:
-		n.client.log(ctx, slog.LevelWarn, "alert not sent", named(alert, slog.Any("error", ErrNobodyPaired))...)
+		n.client.log(ctx, slog.LevelWarn, "alert not sent", alert, slog.Any("error", ErrNobodyPaired))
 		return nil, ErrNobodyPaired
 	}
 	outcomes := n.client.Send(ctx, Push{Alert: alert, Salt: recipients.Salt, Priority: config.priority}, recipients.Devices)

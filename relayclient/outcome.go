@@ -42,6 +42,9 @@ type Outcome struct {
 	// or nothing, can make the phone ring; nothing is said by a relay that does
 	// not keep to the protocol. It is the relay's word, which nobody can check.
 	Relay RelayOutcome
+	// TrimmedToFloor means that the relay refuses more than 3000 characters of
+	// ciphertext, and the alert was cut to fit them: see WithMaxCiphertext.
+	TrimmedToFloor bool
 	// Err is nil when the relay accepted the alert (2xx): it has taken
 	// responsibility for forwarding, which is not yet a page on a phone. Any
 	// other answer is a *StatusError.
@@ -92,6 +95,8 @@ type StatusError struct {
 	// RetryAfter is the relay's Retry-After, 0 to 24 hours. Nothing waits for
 	// it: an alert is never sent twice.
 	RetryAfter time.Duration
+
+	namesCiphertext bool // a 400 whose body has that word in it, as the relay sent it
 }
 
 // Error names the status and quotes the body.

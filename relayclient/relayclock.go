@@ -34,7 +34,7 @@ func (r *relayClock) check(ctx context.Context, c *Client, header http.Header) {
 	if ahead.Abs() <= maxSkew || !r.speak(now) {
 		return
 	}
-	c.log(ctx, slog.LevelWarn, "this machine's clock is far from the relay's, and phones show alerts as outdated or for too long",
+	c.logLine(ctx, slog.LevelWarn, "this machine's clock is far from the relay's, and phones show alerts as outdated or for too long",
 		slog.String("relay", c.relay.display), slog.Duration("ahead", ahead))
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -13,7 +14,9 @@ import (
 	"time"
 
 	"github.com/sealpush/sealpush/internal/answer"
+	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient/pairing"
+	"github.com/sealpush/sealpush/seal"
 )
 
 // Send seals the push to each device and posts it to the relay, at most
@@ -23,8 +26,8 @@ import (
 // The context bounds the whole: POSTs in flight when it ends are abandoned, and
 // devices whose turn had not come are [ErrNotAttempted]. An alert that cannot be
 // sent to anybody (it is not valid, too large, or has no salt) gives every
-// device the same error. What had to be cut to make it fit is logged at Debug;
-// payload.Fit tells a caller.
+// device the same error. It is fitted once for each suite among the devices' keys.
+// What had to be cut is logged at Debug; payload.Fit tells a caller.
 func (c *Client) Send(ctx context.Context, push Push, devices []pairing.Device) []Outcome {
 	outcomes := make([]Outcome, len(devices))
 	for i, device := range devices {
@@ -36,17 +39,22 @@ func (c *Client) Send(ctx context.Context, push Push, devices []pairing.Device) 
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	message, err := newMessage(push)
+	limit := c.maxCiphertext
+	if c.short.remembered() {
+		limit = ciphertextFloor
+	}
+	message, err := newMessage(push, devices, limit)
 	if c.closed.Load() {
 		err = ErrClosed
 	}
 	if err != nil {
-		c.log(ctx, slog.LevelError, "alert not sent", named(push.Alert, slog.Int("devices", len(devices)), slog.Any("error", err))...)
+		c.log(ctx, slog.LevelError, "alert not sent", push.Alert, slog.Int("devices", len(devices)), slog.Any("error", err))
 		return failAll(outcomes, err)
 	}
-	if cut := message.trimmed; !cut.IsZero() {
-		c.log(ctx, slog.LevelDebug, "alert shortened to fit", named(push.Alert, slog.Int("log_lines_dropped", cut.LogLines),
-			slog.Any("shortened", cut.Shortened), slog.Any("dropped", cut.Dropped))...)
+	for _, suite := range message.suites {
+		if fitted, err := message.fits.to(suite, limit); err == nil {
+			c.logTrimmed(ctx, push.Alert, suite, fitted.Trimmed)
+		}
 	}
 	c.pool.enter()
 	defer c.pool.leave()
@@ -103,13 +111,50 @@ func (c *Client) deliver(ctx context.Context, message message, device pairing.De
 		outcome.Err = fmt.Errorf("%w: %w", ErrNotAttempted, context.Cause(ctx))
 		return outcome
 	}
-	body, err := message.envelopeFor(device)
-	if err != nil {
-		outcome.Err = err
+	suite := device.PublicKey.Suite()
+	if suite == "" {
+		outcome.Err = fmt.Errorf("%w: %w: there is none; pair the phone again", ErrUnusableDevice, seal.ErrInvalidKey)
 		return outcome
 	}
-	outcome.Status, outcome.Relay, outcome.Err = c.post(ctx, body, device)
+	fitted, err := message.fits.to(suite, message.limit)
+	if err != nil {
+		outcome.Err = fmt.Errorf("%w: %w", ErrInvalidAlert, err)
+		return outcome
+	}
+	outcome.TrimmedToFloor = message.limit < c.maxCiphertext && !fitted.Trimmed.IsZero()
+	c.sealAndPost(ctx, message, device, fitted, &outcome)
+	if refused, ok := errors.AsType[*StatusError](outcome.Err); ok && refused.namesCiphertext && exceedsFloor(suite, fitted.Plaintext) {
+		c.postAtFloor(ctx, message, device, &outcome)
+	}
 	return outcome
+}
+
+// postAtFloor makes the one second POST that there is: after a 400 that names the
+// ciphertext, with the alert fitted to what every relay takes. Its answer is final.
+func (c *Client) postAtFloor(ctx context.Context, message message, device pairing.Device, outcome *Outcome) {
+	if c.short.note() {
+		c.log(ctx, slog.LevelWarn, "relay takes no more than 3000 characters of ciphertext, so alerts are cut to that", message.alert,
+			slog.Int("max_ciphertext", message.limit))
+	}
+	fitted, err := message.fits.to(device.PublicKey.Suite(), ciphertextFloor)
+	if err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		outcome.Err = fmt.Errorf("%w; not posted again with less: %w", outcome.Err, err)
+		return
+	}
+	outcome.TrimmedToFloor = true
+	c.sealAndPost(ctx, message, device, fitted, outcome)
+}
+
+func (c *Client) sealAndPost(ctx context.Context, message message, device pairing.Device, fitted payload.Fitted, outcome *Outcome) {
+	body, err := message.envelopeFor(device, fitted.Plaintext)
+	if err != nil {
+		outcome.Err = err
+		return
+	}
+	outcome.Status, outcome.Relay, outcome.Err = c.post(ctx, body, device)
 }
 
 // post makes the one attempt, and returns the relay's status and what a relay that took the alert said of it.
@@ -128,13 +173,19 @@ func (c *Client) post(ctx context.Context, body []byte, device pairing.Device) (
 	if resp.StatusCode/100 == 2 {
 		return resp.StatusCode, readRelayOutcome(resp.Body), nil
 	}
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what a failing body gave before it failed counts
 	return resp.StatusCode, "", &StatusError{
-		StatusCode: resp.StatusCode,
-		LeadsTo:    answer.LeadsTo(resp, c.secretsOf(device)...),
-		Body:       answer.Text(resp.Body, c.secretsOf(device)...),
-		RetryAfter: answer.RetryAfter(resp.Header, time.Now()),
+		StatusCode:      resp.StatusCode,
+		LeadsTo:         answer.LeadsTo(resp, c.secretsOf(device)...),
+		Body:            answer.Line(string(text), c.secretsOf(device)...),
+		RetryAfter:      answer.RetryAfter(resp.Header, time.Now()),
+		namesCiphertext: resp.StatusCode == http.StatusBadRequest && namesCiphertext(text),
 	}
 }
+
+// maxErrorBody is how much is read of an answer that is not 2xx, in bytes: 512
+// characters, however they are encoded.
+const maxErrorBody = 2048
 
 // do sends the request, and again on another connection if none of it was sent.
 func (c *Client) do(ctx context.Context, body []byte) (*http.Response, error) {
