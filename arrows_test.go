@@ -24,6 +24,7 @@ var arrows = map[string][]string{
 	"internal/answer":                   {},
 	"internal/input":                    {},
 	"internal/clock":                    {},
+	"internal/hpkejs":                   {"seal"},
 	"internal/retry":                    {"internal/answer"},
 	"internal/regular":                  {},
 	"internal/transport":                {},
