@@ -45,6 +45,7 @@ type Client struct {
 	tooLate       error // why a POST was abandoned after timeout
 	maxInFlight   int
 	logger        *slog.Logger
+	clock         relayClock
 	closed        atomic.Bool
 }
 

@@ -86,6 +86,20 @@ func TestPathIsNeverShown(t *testing.T) {
 	}
 }
 
+// Words are no secrets, though the relay's path has one of them.
+func TestWordsOfThePathDoNotShredErrors(t *testing.T) {
+	relay := relaytest.NewRelay()
+	defer relay.Close()
+	client, log := newClientAt(t, relay.URL+"/notifications")
+	_, devices := phones(1)
+	const said = "the notification topic takes no notifications"
+	relay.Script(1, relaytest.Answer{Status: 400, Body: said})
+	outcome := client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices)[0]
+	if !strings.Contains(outcome.Err.Error(), said) || !strings.Contains(strings.Join(log.lines(), ""), said) {
+		t.Errorf("%v", outcome.Err)
+	}
+}
+
 // A value of a character or three is in every other word.
 func TestShortQueryValuesDoNotShredErrors(t *testing.T) {
 	relay := relaytest.NewRelay()

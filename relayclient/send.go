@@ -57,8 +57,7 @@ func (c *Client) send(ctx context.Context, push Push, devices []pairing.Device, 
 		}
 	}
 	if err != nil {
-		c.log(ctx, slog.LevelError, "alert not sent", push.Alert,
-			slog.Int("devices", len(devices)), slog.Any("error", err))
+		c.log(ctx, slog.LevelError, "alert not sent", push.Alert, slog.Int("devices", len(devices)), slog.Any("error", err))
 		return failAll(outcomes, err)
 	}
 	for _, suite := range message.suites {
@@ -103,8 +102,7 @@ func (c *Client) deliver(ctx context.Context, message message, device pairing.De
 	outcome.DeviceID = device.ID
 	defer func() {
 		if cause := recover(); cause != nil {
-			outcome.Status = 0
-			outcome.Err = fmt.Errorf("relayclient: panic while posting: %s", c.scrub(fmt.Sprint(cause), device))
+			outcome.Status, outcome.Err = 0, c.panicked(cause, device)
 		}
 	}()
 	if ctx.Err() != nil {
@@ -193,12 +191,14 @@ func (c *Client) exchange(ctx context.Context, do func(*http.Request) (*http.Res
 		return 0, "", c.transportError(ctx, err, device)
 	}
 	defer answer.Drain(resp.Body)
+	c.clock.check(ctx, c, resp.Header)
 	if resp.StatusCode/100 == 2 {
 		return resp.StatusCode, readRelayOutcome(resp.Body), nil
 	}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what a failing body gave before it failed counts
 	return resp.StatusCode, "", &StatusError{
 		StatusCode:      resp.StatusCode,
+		LeadsTo:         answer.LeadsTo(resp, c.secretsOf(device)...),
 		Body:            answer.Line(string(text), c.secretsOf(device)...),
 		RetryAfter:      answer.RetryAfter(resp.Header, time.Now()),
 		namesCiphertext: resp.StatusCode == http.StatusBadRequest && namesCiphertext(text),

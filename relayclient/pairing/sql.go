@@ -84,6 +84,7 @@ const (
 
 // Load implements [Store].
 func (s *SQLStore) Load(ctx context.Context) (snap Snapshot, err error) {
+	ctx = orBackground(ctx)
 	err = s.do(ctx, "read the registry", func(conn *sql.Conn, found tables) error {
 		snap = Snapshot{}
 		if err := s.check(found); err != nil || !found.complete() {
@@ -168,6 +169,7 @@ func (t *text) Scan(value any) error {
 
 // Pair implements [Store].
 func (s *SQLStore) Pair(ctx context.Context, d Device) (stored Device, created bool, err error) {
+	ctx = orBackground(ctx)
 	err = s.do(ctx, "pair a device", func(conn *sql.Conn, found tables) error {
 		stored = d
 		found, err := s.makeTables(ctx, conn, found)
@@ -195,6 +197,7 @@ func (s *SQLStore) Pair(ctx context.Context, d Device) (stored Device, created b
 
 // Revoke implements [Store].
 func (s *SQLStore) Revoke(ctx context.Context, id string) error {
+	ctx = orBackground(ctx)
 	return s.do(ctx, "revoke a device", func(conn *sql.Conn, found tables) error {
 		if err := s.check(found); err != nil {
 			return err
@@ -215,6 +218,7 @@ func (s *SQLStore) Revoke(ctx context.Context, id string) error {
 
 // EnsureSalt implements [Store].
 func (s *SQLStore) EnsureSalt(ctx context.Context, candidate secret.Text) (secret.Text, error) {
+	ctx = orBackground(ctx)
 	var salt text
 	err := s.do(ctx, "store the collapse salt", func(conn *sql.Conn, found tables) error {
 		if err := s.check(found); err != nil {

@@ -19,7 +19,7 @@ type tables struct {
 	settings bool     // sealpush_settings is there
 	missing  []string // columns of this version that sealpush_devices lacks
 	foreign  error    // why a table of the right name is not used; nil when there is none
-	taken    bool     // that table is in schema
+	taken    bool     // such a table is in schema
 }
 
 func (found tables) complete() bool { return found.devices && found.settings }
@@ -60,55 +60,67 @@ func (s *SQLStore) findTables(ctx context.Context, conn *sql.Conn) (found tables
 		}
 		lookup = lookupSQLite
 	}
+	var candidates []candidate
 	rows, err := conn.QueryContext(ctx, lookup)
 	if err != nil {
 		return tables{}, fmt.Errorf("look its tables up: %w", err)
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var schema string
-		var table, owner, columns sql.NullString
-		var trusted sql.NullBool
-		if err := rows.Scan(&schema, &table, &owner, &trusted, &columns); err != nil {
+		var c candidate
+		if err := rows.Scan(&c.schema, &c.table, &c.owner, &c.trusted, &c.columns); err != nil {
 			return tables{}, fmt.Errorf("look its tables up: %w", err)
 		}
-		found.add(schema, table.String, owner.String, trusted.Bool, strings.Fields(columns.String))
+		candidates = append(candidates, c)
 	}
 	if err := rows.Err(); err != nil {
 		return tables{}, fmt.Errorf("look its tables up: %w", err)
 	}
-	if found.schema == "" {
+	if len(candidates) == 0 {
 		return tables{}, errors.New("the connection's search_path names no schema that exists and that its role may use")
 	}
+	found = choose(candidates)
 	if found.complete() {
 		s.seen.Store(true)
 	}
 	return found, nil
 }
 
-// add takes one row of a lookup. The first schema that has a table which can be used is the one.
-func (found *tables) add(schema, table, owner string, trusted bool, columns []string) {
-	quoted := `"` + strings.ReplaceAll(schema, `"`, `""`) + `"`
-	usable := table != "" && trusted
-	switch {
-	case found.schema == "" || usable && !found.devices && !found.settings:
-		found.taken = found.taken && found.schema == quoted
-		found.schema = quoted
-	case found.schema != quoted:
-		usable = false // of a schema that comes later
+// candidate is one row of a lookup.
+type candidate struct {
+	schema                string
+	table, owner, columns text // table is empty for a schema that has none of ours
+	trusted               sql.NullBool
+}
+
+func (c candidate) usable() bool { return c.table != "" && c.trusted.Bool }
+
+// choose takes the first schema with a table that can be used, or else the first one, to make the tables in.
+func choose(candidates []candidate) (found tables) {
+	schema := candidates[0].schema
+	if i := slices.IndexFunc(candidates, candidate.usable); i >= 0 {
+		schema = candidates[i].schema
 	}
-	if usable && table == "sealpush_devices" {
-		found.devices = true
-		found.missing = slices.DeleteFunc(slices.Clone(newColumns), func(name string) bool { return slices.Contains(columns, name) })
+	found.schema = `"` + strings.ReplaceAll(schema, `"`, `""`) + `"`
+	for _, c := range candidates {
+		here := c.schema == schema
+		switch {
+		case c.table == "":
+		case !c.usable():
+			if found.foreign == nil || here {
+				found.foreign = fmt.Errorf("the table %s.%s belongs to the role %s, which may have put triggers on it: drop it, or "+
+					"have its owner changed to a role that this connection's role is a member of", c.schema, c.table, c.owner)
+			}
+			found.taken = found.taken || here
+		case here && c.table == "sealpush_devices":
+			found.devices = true
+			has := strings.Fields(string(c.columns))
+			found.missing = slices.DeleteFunc(slices.Clone(newColumns), func(name string) bool { return slices.Contains(has, name) })
+		case here:
+			found.settings = true
+		}
 	}
-	if usable && table == "sealpush_settings" {
-		found.settings = true
-	}
-	if table != "" && !trusted && (found.foreign == nil || !found.taken) {
-		found.taken = found.schema == quoted
-		found.foreign = fmt.Errorf("the table %s.%s belongs to the role %s, which may have put triggers on it: drop it, or have its "+
-			"owner changed to a role that this connection's role is a member of", quoted, table, owner)
-	}
+	return found
 }
 
 // prepareSQLite makes a connection on which nobody set a busy timeout wait its turn to write, where SQLite would fail at

@@ -1,6 +1,7 @@
 package sqltest_test
 
 import (
+	"context"
 	"crypto/rand"
 	"database/sql"
 	"errors"
@@ -175,6 +176,23 @@ func TestServerThatIsNotThere(t *testing.T) {
 	}
 	if got.Err != nil && strings.Contains(got.Err.Error(), "the-password") {
 		t.Errorf("the error quotes the password: %v", got.Err)
+	}
+}
+
+func TestNilContext(t *testing.T) {
+	s := newStore(t, open(t, "sqlite", newSQLiteFile(t)), pairing.SQLite)
+	var none context.Context
+	if _, _, err := s.Pair(none, newDevice("1")); err != nil {
+		t.Errorf("Pair: %v", err)
+	}
+	if _, err := s.EnsureSalt(none, secret.New("salt")); err != nil {
+		t.Errorf("EnsureSalt: %v", err)
+	}
+	if snap, err := s.Load(none); err != nil || len(snap.Devices) != 1 {
+		t.Errorf("Load: got %v, %v", snap.Devices, err)
+	}
+	if err := s.Revoke(none, "1"); err != nil {
+		t.Errorf("Revoke: %v", err)
 	}
 }
 
