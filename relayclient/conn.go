@@ -11,8 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/sealpush/sealpush/internal/answer"
 )
 
 // A conn is one connection to the relay.
@@ -53,7 +51,10 @@ func (c *conn) roundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	resp.Body = answer.Body(resp)
+	if resp.StatusCode == http.StatusSwitchingProtocols { // its body is the connection itself, and heeds no context
+		resp.Body.Close()
+		resp.Body = http.NoBody
+	}
 	return resp, nil
 }
 
