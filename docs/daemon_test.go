@@ -20,6 +20,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // A daemon made of the guide's blocks: a phone pairs over HTTP, a job fails, the
@@ -96,7 +97,7 @@ func TestDaemonGuideLooksCloser(t *testing.T) {
 	}
 	registry := pairing.NewRegistry(store)
 	phone := relaytest.NewPhone()
-	request := pairing.Request{Name: "phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: phone.PushToken()}
+	request := pairing.Request{Name: "phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: secret.New(phone.PushToken())}
 	if _, _, err := registry.Pair(t.Context(), request, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func warnOfDeadPhones(ctx context.Context, notifier *relayclient.Notifier, alert
 
 func showFit(alert payload.Alert, host string) error {
 	alert.Host = host
-	fitted, err := payload.Fit(alert, seal.MaxPlaintext)
+	fitted, err := payload.Fit(alert, seal.X25519.MaxPlaintext(3000))
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func checkRegistry(ctx context.Context, r *report, path string) {
 		r.fail("Pair a phone: POST /push/devices, or go run ./examples/phone beside examples/daemon.",
 			"%s is a registry without a phone: nobody would be paged", path)
 	}
-	checkSalt(r, snapshot.Salt)
+	checkSalt(r, snapshot.Salt.Reveal())
 	checkDevices(r, snapshot.Devices)
 }
 
@@ -100,7 +100,8 @@ func checkDevices(r *report, devices []pairing.Device) {
 	ids, tokens, keys := map[string]bool{}, map[string]string{}, map[seal.PublicKey]string{}
 	for _, d := range devices {
 		who := fmt.Sprintf("phone %q (%q, %q), fingerprint %s", d.ID, d.Name, d.Platform, d.PublicKey.Fingerprint())
-		twinByToken, sameToken := tokens[d.PushToken]
+		token := d.PushToken.Reveal()
+		twinByToken, sameToken := tokens[token]
 		twinByKey, sameKey := keys[d.PublicKey]
 		switch {
 		case ids[d.ID]:
@@ -110,13 +111,13 @@ func checkDevices(r *report, devices []pairing.Device) {
 		case sameToken:
 			r.warn("Revoke the older one: it is the same phone before its app was installed anew, "+
 				"and what is sealed to the old key cannot be opened.", "%s: phone %q has the same push token", who, twinByToken)
-		case !routable(d.PushToken):
+		case !routable(token):
 			r.warn("Fine for a relay that routes such tokens. The hosted relay refuses it: pair the phone again.",
 				"%s: its push token is not %d to %d hex digits", who, minToken, maxToken)
 		default:
 			r.ok("%s", who)
 		}
-		ids[d.ID], tokens[d.PushToken], keys[d.PublicKey] = true, d.ID, d.ID
+		ids[d.ID], tokens[token], keys[d.PublicKey] = true, d.ID, d.ID
 	}
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/pairing"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // What paging may add to the command's own time.
@@ -108,7 +108,10 @@ func (r readOnly) Load(ctx context.Context) (pairing.Snapshot, error) {
 
 // EnsureSalt keeps the candidate for this page alone where the file has no salt,
 // which every daemon writes with the first phone.
-func (r readOnly) EnsureSalt(ctx context.Context, candidate string) (string, error) {
+func (r readOnly) EnsureSalt(ctx context.Context, candidate secret.Text) (secret.Text, error) {
 	snapshot, err := r.FileStore.Load(ctx)
-	return cmp.Or(snapshot.Salt, candidate), err
+	if snapshot.Salt.IsZero() {
+		snapshot.Salt = candidate
+	}
+	return snapshot.Salt, err
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -160,6 +159,7 @@ func (s *keySet) fetch(ctx context.Context) (map[string][]jwt.VerificationKey, e
 		return nil, errors.New("the URL is malformed")
 	}
 	req.Header.Set("Accept", "application/json")
+	answer.NoCompression(req.Header)
 	resp, err := s.client.Do(req)
 	if err != nil {
 		if e, ok := errors.AsType[*url.Error](err); ok {
@@ -168,14 +168,12 @@ func (s *keySet) fetch(ctx context.Context) (map[string][]jwt.VerificationKey, e
 		return nil, answer.Error(err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body(resp), maxSetSize+1))
-	switch {
-	case resp.StatusCode != http.StatusOK:
+	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the token service answered %d", resp.StatusCode)
-	case err != nil:
-		return nil, fmt.Errorf("reading the key set: %w", err)
-	case len(body) > maxSetSize:
-		return nil, fmt.Errorf("the key set is larger than %d bytes", maxSetSize)
+	}
+	body, err := answer.Read(resp, maxSetSize)
+	if err != nil {
+		return nil, fmt.Errorf("the key set cannot be read: %w", answer.Error(err))
 	}
 	return parseKeys(body)
 }

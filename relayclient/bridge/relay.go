@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -42,13 +41,13 @@ func (c *Client) do(ctx context.Context, r call) (reply, error) {
 	defer cancel()
 	resp, err := c.send(ctx, r)
 	if err != nil {
-		return reply{}, &RelayError{Call: r.String(), Err: answer.Error(err, append(r.secrets, c.config.ClientSecret)...)}
+		return reply{}, &RelayError{Call: r.String(), Err: answer.Error(err, append(r.secrets, c.config.ClientSecret.Reveal())...)}
 	}
 	defer resp.Body.Close()
-	secrets := append(r.secrets, bearer(resp), c.config.ClientSecret)
+	secrets := append(r.secrets, bearer(resp), c.config.ClientSecret.Reveal())
 
 	failed := &RelayError{Call: r.String(), StatusCode: resp.StatusCode}
-	body, err := io.ReadAll(io.LimitReader(answer.Body(resp), maxAnswer+1))
+	body, err := answer.Read(resp, maxAnswer)
 	if err != nil {
 		failed.Err = fmt.Errorf("reading its answer: %w", answer.Error(err, secrets...))
 		return reply{}, failed
@@ -90,6 +89,7 @@ func (c *Client) send(ctx context.Context, r call) (*http.Response, error) {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
+	answer.NoCompression(req.Header)
 	return c.http.Do(req)
 }
 

@@ -32,6 +32,6 @@
 //
 // # Secrets
 //
-// A push token and the salt are secrets. Neither is in an error or a log line of this package, and a [Device] prints
-// with its token cut, however it is printed. Both are in the store as they are: protect the file or the database.
+// A push token and the salt are secrets, and each is a [secret.Text]. Both are in the store as they are: protect the
+// file or the database.
 package pairing

@@ -11,13 +11,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // document is a registry file in memory. It holds every member of the file as it was read, known to us or not, so that
 // a rewrite loses nothing that a newer version or another program put there.
 type document struct {
 	members map[string]json.RawMessage // of the file, without "devices"
-	salt    string
+	salt    secret.Text
 	records []record
 }
 
@@ -50,9 +51,11 @@ func parseDocument(data []byte) (*document, error) {
 	if version < 1 {
 		return nil, fmt.Errorf("version is %d", version)
 	}
-	if err := decodeMember(doc.members, "collapseSalt", &doc.salt); err != nil {
+	var salt string
+	if err := decodeMember(doc.members, "collapseSalt", &salt); err != nil {
 		return nil, err
 	}
+	doc.salt = secret.New(salt)
 	var devices []json.RawMessage
 	if err := decodeMember(doc.members, "devices", &devices); err != nil {
 		return nil, err
@@ -79,20 +82,23 @@ func parseRecord(raw json.RawMessage) record {
 		return rec
 	}
 	d := &rec.device
-	var key, created string
+	var key, token, created, updated string
 	var errs []error
 	for _, f := range []struct {
 		name  string
 		value *string
 	}{
-		{"id", &d.ID}, {"name", &d.Name}, {"platform", &d.Platform}, {"pushToken", &d.PushToken},
+		{"id", &d.ID}, {"name", &d.Name}, {"platform", &d.Platform}, {"pushToken", &token},
 		{"publicKey", &key},
 	} {
 		errs = append(errs, decodeMember(rec.fields, f.name, f.value))
 	}
-	// A phone does not go unpaged over when or by whom it was paired, and pairing it again would not mend these two.
+	// A phone does not go unpaged over when or by whom it was paired, and pairing it again would not mend the first two.
 	_ = decodeMember(rec.fields, "createdAt", &created)
 	_ = decodeMember(rec.fields, "createdBy", &d.CreatedBy)
+	_ = decodeMember(rec.fields, "updatedAt", &updated)
+	_ = decodeMember(rec.fields, "updatedBy", &d.UpdatedBy)
+	d.PushToken = secret.New(token)
 	var err error
 	if d.PublicKey, err = seal.ParsePublicKey(key); err != nil {
 		errs = append(errs, fmt.Errorf("publicKey: %w", err))
@@ -100,10 +106,10 @@ func parseRecord(raw json.RawMessage) record {
 	if d.ID == "" {
 		errs = append(errs, errors.New("id is empty"))
 	}
-	if d.PushToken == "" {
+	if d.PushToken.IsZero() {
 		errs = append(errs, errors.New("pushToken is empty"))
 	}
-	d.CreatedAt = parseTime(created)
+	d.CreatedAt, d.UpdatedAt = parseTime(created), parseTime(updated)
 	rec.err = errors.Join(errs...)
 	return rec
 }
@@ -124,9 +130,9 @@ func decodeMember(members map[string]json.RawMessage, name string, v any) error 
 	return nil
 }
 
-func (doc *document) setSalt(salt string) {
+func (doc *document) setSalt(salt secret.Text) {
 	doc.salt = salt
-	doc.members["collapseSalt"] = encode(salt)
+	doc.members["collapseSalt"] = encode(salt.Reveal())
 }
 
 // put stores a device: in place of the one with its key, or after the others. It returns what is now stored.
@@ -150,7 +156,12 @@ func (doc *document) put(d Device) (stored Device, created bool) {
 	rec.fields["id"] = encode(rec.device.ID)
 	rec.fields["name"] = encode(d.Name)
 	rec.fields["platform"] = encode(d.Platform)
-	rec.fields["pushToken"] = encode(d.PushToken)
+	rec.fields["pushToken"] = encode(d.PushToken.Reveal())
+	if !d.UpdatedAt.IsZero() {
+		rec.device.UpdatedAt, rec.device.UpdatedBy = d.UpdatedAt, d.UpdatedBy
+		rec.fields["updatedAt"] = encode(formatTime(d.UpdatedAt))
+		rec.fields["updatedBy"] = encode(nullable(d.UpdatedBy))
+	}
 	return rec.device, created
 }
 

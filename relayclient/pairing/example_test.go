@@ -48,7 +48,7 @@ func Example() {
 
 	// The path of an alert: who gets it, and the salt of its collapse id.
 	to := registry.Recipients(ctx)
-	fmt.Println("recipients:", len(to.Devices), "salt digits:", len(to.Salt))
+	fmt.Println("recipients:", len(to.Devices), "salt digits:", len(to.Salt.Reveal()))
 
 	if err := registry.Revoke(ctx, device.ID); err != nil {
 		log.Fatal(err)

@@ -1,6 +1,7 @@
 package pairing_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 func openFile(t testing.TB, path string) *pairing.FileStore {
@@ -42,7 +44,7 @@ func readFile(t testing.TB, path string) string {
 
 // newDevice is a device with a key of its own, as a Registry would hand it to a store.
 func newDevice(id, name string) pairing.Device {
-	return pairing.Device{ID: id, Name: name, Platform: "ios", PushToken: "token-of-" + name,
+	return pairing.Device{ID: id, Name: name, Platform: "ios", PushToken: secret.New("token-of-" + name),
 		PublicKey: seal.GenerateKey().Public(), CreatedAt: time.Date(2026, 7, 23, 14, 0, 0, 0, time.UTC), CreatedBy: "parker"}
 }
 
@@ -136,7 +138,7 @@ func TestFileKeepsWhatANewerVersionWrote(t *testing.T) {
 	writeFile(t, path, newer)
 	s := openFile(t, path)
 	pair(t, s, newDevice("3", "new phone"))
-	pair(t, s, pairing.Device{ID: "4", Name: "again", Platform: "ios", PushToken: "new", PublicKey: mustKey(t, key)})
+	pair(t, s, pairing.Device{ID: "4", Name: "again", Platform: "ios", PushToken: secret.New("new"), PublicKey: mustKey(t, key)})
 
 	got := readFile(t, path)
 	for _, member := range []string{
@@ -203,7 +205,7 @@ func TestFileThatDoesNotParse(t *testing.T) {
 			s := openFile(t, path)
 			_, loadErr := s.Load(t.Context())
 			_, _, pairErr := s.Pair(t.Context(), newDevice("1", "phone"))
-			_, saltErr := s.EnsureSalt(t.Context(), "salt")
+			_, saltErr := s.EnsureSalt(t.Context(), secret.New("salt"))
 			for call, err := range map[string]error{
 				"Load": loadErr, "Pair": pairErr, "EnsureSalt": saltErr, "Revoke": s.Revoke(t.Context(), "1")} {
 				ce, ok := errors.AsType[*pairing.CorruptError](err)
@@ -252,7 +254,7 @@ func TestFilePairingAgainMendsADevice(t *testing.T) {
 				t.Fatalf("created %v, error %v", created, err)
 			}
 			if snap := load(t, s); len(snap.Devices) != 1 || len(snap.Skipped) != 0 || snap.Devices[0].ID != stored.ID ||
-				snap.Devices[0].PushToken != d.PushToken || snap.Devices[0].Name != d.Name {
+				!snap.Devices[0].PushToken.Equal(d.PushToken) || snap.Devices[0].Name != d.Name {
 				t.Errorf("got %v, skipped %v", snap.Devices, snap.Skipped)
 			}
 			if got := readFile(t, path); !strings.Contains(got, `"kept": true`) {
@@ -356,6 +358,11 @@ func TestFileSweepsOldTemporaries(t *testing.T) {
 		".devices.json.456.tmp": day - time.Minute,
 		".other.json.123.tmp":   2 * day,
 		"devices.json.bak":      2 * day,
+		// of the deployed daemon: NAME.PID-HEX.tmp
+		"devices.json.4711-9f2c03de.tmp": day + time.Minute,
+		"devices.json.4712-9f2c03de.tmp": day - time.Minute,
+		"devices.json.old.tmp":           2 * day,
+		"other.json.4711-9f2c03de.tmp":   2 * day,
 	} {
 		writeFile(t, filepath.Join(dir, name), "left behind")
 		if err := os.Chtimes(filepath.Join(dir, name), time.Time{}, time.Now().Add(-age)); err != nil {
@@ -363,9 +370,58 @@ func TestFileSweepsOldTemporaries(t *testing.T) {
 		}
 	}
 	pair(t, openFile(t, path), newDevice("1", "phone"))
-	want := []string{".devices.json.456.tmp", ".other.json.123.tmp", "devices.json.bak"}
+	want := []string{".devices.json.456.tmp", ".other.json.123.tmp", "devices.json.4712-9f2c03de.tmp", "devices.json.bak",
+		"devices.json.old.tmp", "other.json.4711-9f2c03de.tmp"}
 	if diff := cmp.Diff(want, leftovers(t, path)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Editors on Windows put a byte order mark before what they save.
+func TestFileWithAByteOrderMark(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "devices.json")
+	writeFile(t, path, "\ufeff"+string(vector(t, "devices.json")))
+	s := openFile(t, path)
+	if snap := load(t, s); len(snap.Devices) != 3 {
+		t.Errorf("got %v", snap.Devices)
+	}
+	pair(t, s, newDevice("1", "phone"))
+	if snap := load(t, s); len(snap.Devices) != 4 {
+		t.Errorf("then got %v", snap.Devices)
+	}
+	if got := readFile(t, path); !strings.HasPrefix(got, "{") {
+		t.Errorf("the file begins with %q", got[:3])
+	}
+}
+
+// A full disk or a broken copy leaves 0 bytes: that the phones are lost must not look like a registry without any.
+func TestEmptyFileSaysWhatToDo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "devices.json")
+	for _, contents := range []string{"", "\ufeff"} {
+		writeFile(t, path, contents)
+		_, err := openFile(t, path).Load(t.Context())
+		for _, want := range []string{path, "it is empty", "restore", "remove it to start with no phone paired"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: want %q in: %v", contents, want, err)
+			}
+		}
+	}
+}
+
+func TestFileTakesANilContext(t *testing.T) {
+	s := openFile(t, filepath.Join(t.TempDir(), "devices.json"))
+	var none context.Context
+	if _, _, err := s.Pair(none, newDevice("1", "phone")); err != nil {
+		t.Errorf("Pair: %v", err)
+	}
+	if _, err := s.EnsureSalt(none, secret.New("salt")); err != nil {
+		t.Errorf("EnsureSalt: %v", err)
+	}
+	if snap, err := s.Load(none); err != nil || len(snap.Devices) != 1 {
+		t.Errorf("Load: got %v, %v", snap.Devices, err)
+	}
+	if err := s.Revoke(none, "1"); err != nil {
+		t.Errorf("Revoke: %v", err)
 	}
 }
 
@@ -388,10 +444,10 @@ func TestFileAlwaysHasASalt(t *testing.T) {
 	s := openFile(t, path)
 	pair(t, s, newDevice("1", "phone"))
 	salt := load(t, s).Salt
-	if len(salt) != 32 {
-		t.Errorf("got salt %q", salt)
+	if len(salt.Reveal()) != 32 {
+		t.Errorf("got salt %q", salt.Reveal())
 	}
-	if got, err := s.EnsureSalt(t.Context(), "another"); err != nil || got != salt {
+	if got, err := s.EnsureSalt(t.Context(), secret.New("another")); err != nil || !got.Equal(salt) {
 		t.Errorf("got %q, %v", got, err)
 	}
 }

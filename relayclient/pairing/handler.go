@@ -73,10 +73,11 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, err)
 		return
 	}
-	if devices == nil {
-		devices = []Device{}
+	views := make([]deviceView, len(devices))
+	for i, d := range devices {
+		views[i] = d.view()
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"devices": devices})
+	writeJSON(w, http.StatusOK, map[string]any{"devices": views})
 }
 
 func (h *handler) pair(w http.ResponseWriter, r *http.Request) {
@@ -98,7 +99,7 @@ func (h *handler) pair(w http.ResponseWriter, r *http.Request) {
 	if created {
 		status = http.StatusCreated
 	}
-	writeJSON(w, status, map[string]any{"device": device, "created": created})
+	writeJSON(w, status, map[string]any{"device": device.view(), "created": created})
 }
 
 func (h *handler) revoke(w http.ResponseWriter, r *http.Request) {

@@ -86,6 +86,7 @@ func TestHandlerPairsListsAndRevokes(t *testing.T) {
 	want := map[string]any{"created": true, "device": map[string]any{
 		"id": id, "name": "phone", "platform": "ios", "publicKey": key, "fingerprint": mustKey(t, key).Fingerprint(),
 		"pushToken": "…11d357", "createdAt": createdAt, "createdBy": "parker",
+		"updatedAt": createdAt, "updatedBy": "parker",
 	}}
 	if diff := cmp.Diff(want, answer); status != 201 || diff != "" {
 		t.Errorf("pair: %d, -want +got:\n%s", status, diff)
@@ -96,7 +97,7 @@ func TestHandlerPairsListsAndRevokes(t *testing.T) {
 
 	status, answer, _ = a.do(t, "POST", "/push/devices", body("renamed", "ios", key, token))
 	if got := answer["device"].(map[string]any); status != 200 || answer["created"] != false || got["id"] != id ||
-		got["name"] != "renamed" || got["createdBy"] != "parker" {
+		got["name"] != "renamed" || got["createdBy"] != "parker" || got["updatedBy"] != nil {
 		t.Errorf("pair again: %d %v", status, answer)
 	}
 	status, answer, _ = a.do(t, "GET", "/push/devices", "")

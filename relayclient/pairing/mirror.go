@@ -3,12 +3,12 @@ package pairing
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/sealpush/sealpush/internal/clock"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // How long the sending path lives on what it has.
@@ -20,20 +20,15 @@ const (
 // Recipients is what it takes to page: to whom, and under which salt. It is usable whatever Err says; only when Err is
 // nil do no Devices mean that no phone is paired. It is a plain value.
 type Recipients struct {
-	Devices []Device // the first paired first; the slice belongs to the caller
-	Salt    string   `json:"-"` // of the collapse ids, a secret; never ""
-	Err     error    // wraps ErrUnavailable when Devices are the last known ones, for want of an answer from the store
-}
-
-// Format writes how many devices there are, whatever the verb, so that no verb prints the salt.
-func (r Recipients) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "%d recipients, error %v", len(r.Devices), r.Err)
+	Devices []Device    // the first paired first; the slice belongs to the caller
+	Salt    secret.Text // of the collapse ids; never empty
+	Err     error       // wraps ErrUnavailable when Devices are the last known ones, for want of an answer from the store
 }
 
 // mirror is the copy of the store that alerts are sent by. Its zero value is one never read.
 type mirror struct {
 	mu         sync.Mutex
-	ownSalt    string         // of this process, until the store yields one
+	ownSalt    secret.Text    // of this process, until the store yields one
 	snapshot   Snapshot       // as last read, with this process's own writes since
 	stale      clock.Deadline // from when on it must be read anew; reached when it was never read
 	err        error          // why the last read failed; nil when it did not
@@ -51,9 +46,7 @@ type mirror struct {
 // answer is what was last known, and the log says that the registry is unavailable. Until the store yields a salt, the
 // answer has one of this process, and the log says what that costs. When ctx ends, the answer is what is known by then.
 func (r *Registry) Recipients(ctx context.Context) Recipients {
-	if ctx == nil {
-		ctx = context.Background()
-	}
+	ctx = orBackground(ctx)
 	m := &r.mirror
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,7 +74,7 @@ func (r *Registry) Recipients(ctx context.Context) Recipients {
 }
 
 // Salt returns the salt of the installation's collapse ids, as [Registry.Recipients] does.
-func (r *Registry) Salt(ctx context.Context) string { return r.Recipients(ctx).Salt }
+func (r *Registry) Salt(ctx context.Context) secret.Text { return r.Recipients(ctx).Salt }
 
 // refresh reads the store into the mirror, within storeWait, and closes done.
 func (r *Registry) refresh(ctx context.Context, done chan struct{}) {
@@ -114,8 +107,8 @@ func (r *Registry) read(ctx context.Context) (current bool, saltErr, err error) 
 		return false, nil, err
 	}
 	r.logSkipped(ctx, snap.Skipped)
-	if snap.Salt == "" {
-		snap.Salt, saltErr = call(ctx, r, func(store Store, ctx context.Context) (string, error) {
+	if snap.Salt.IsZero() {
+		snap.Salt, saltErr = call(ctx, r, func(store Store, ctx context.Context) (secret.Text, error) {
 			return store.EnsureSalt(ctx, candidate)
 		})
 	}
@@ -127,7 +120,7 @@ func (r *Registry) logRefresh(ctx context.Context, err, saltErr error) {
 	m := &r.mirror
 	m.mu.Lock()
 	devices, wasDown := len(m.snapshot.Devices), m.err != nil
-	noSalt := m.snapshot.Salt == ""
+	noSalt := m.snapshot.Salt.IsZero()
 	tellSalt := noSalt && !m.saltTold
 	m.saltTold = noSalt
 	m.mu.Unlock()
@@ -171,10 +164,10 @@ func (m *mirror) recipients(err error) Recipients {
 	return Recipients{Devices: slices.Clone(m.snapshot.Devices), Salt: m.salt(), Err: err}
 }
 
-func (m *mirror) salt() string {
-	if m.snapshot.Salt == "" {
-		if m.ownSalt == "" {
-			m.ownSalt = randomHex(16)
+func (m *mirror) salt() secret.Text {
+	if m.snapshot.Salt.IsZero() {
+		if m.ownSalt.IsZero() {
+			m.ownSalt = newSalt()
 		}
 		return m.ownSalt
 	}
@@ -195,7 +188,7 @@ func (m *mirror) accept(snap Snapshot, began time.Time, writes int) bool {
 	if m.writes != writes {
 		return false
 	}
-	if snap.Salt == "" {
+	if snap.Salt.IsZero() {
 		snap.Salt = m.snapshot.Salt
 	}
 	m.snapshot, m.stale = snap, clock.NewDeadline(began, mirrorAge+1) // at 60 s sharp it still serves

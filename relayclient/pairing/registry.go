@@ -84,24 +84,27 @@ func (r *Registry) Device(ctx context.Context, id string) (Device, error) {
 }
 
 // Pair stores a phone under its public key and returns it as it is stored. A phone that pairs again gets its name,
-// platform and push token updated; its ID, CreatedAt and CreatedBy stay, and created is false. createdBy is the label of
-// the caller who asks, or "".
+// platform and push token updated, UpdatedAt and UpdatedBy too; its ID, CreatedAt and CreatedBy stay, and created is
+// false. caller is the label of who asks, or "".
 //
 // An error is a *[FieldError] when the request is wrong. When it is [ErrUnavailable], the phone may be paired all the
 // same: pairing it again is harmless.
-func (r *Registry) Pair(ctx context.Context, req Request, createdBy string) (d Device, created bool, err error) {
+func (r *Registry) Pair(ctx context.Context, req Request, caller string) (d Device, created bool, err error) {
 	req, err = req.checked()
 	if err != nil {
 		return Device{}, false, err
 	}
+	now, caller := time.Now().UTC().Truncate(time.Second), strings.ToValidUTF8(strings.ReplaceAll(caller, "\x00", ""), "\uFFFD")
 	d = Device{
 		ID:        randomHex(8),
 		Name:      req.Name,
 		Platform:  req.Platform,
 		PushToken: req.PushToken,
 		PublicKey: req.PublicKey,
-		CreatedAt: time.Now().UTC().Truncate(time.Second),
-		CreatedBy: strings.ToValidUTF8(strings.ReplaceAll(createdBy, "\x00", ""), "\uFFFD"),
+		CreatedAt: now,
+		CreatedBy: caller,
+		UpdatedAt: now,
+		UpdatedBy: caller,
 	}
 	res, err := call(ctx, r, func(store Store, ctx context.Context) (paired, error) {
 		stored, created, err := store.Pair(ctx, d)
@@ -111,7 +114,8 @@ func (r *Registry) Pair(ctx context.Context, req Request, createdBy string) (d D
 		return Device{}, false, err
 	}
 	r.mirror.paired(res.device)
-	r.log().InfoContext(ctx, "device paired", "device", res.device, "created", res.created)
+	r.log().InfoContext(ctx, "device paired", "device", res.device.ID, "device_name", res.device.Name,
+		"fingerprint", res.device.PublicKey.Fingerprint(), "caller", caller, "created", res.created)
 	return res.device, res.created, nil
 }
 
@@ -130,7 +134,7 @@ func (r *Registry) Revoke(ctx context.Context, id string) error {
 		return err
 	}
 	r.mirror.revoked(id)
-	r.log().InfoContext(ctx, "device revoked", "id", id)
+	r.log().InfoContext(ctx, "device revoked", "device", id)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // memoryStore is a store that can be told to fail or to hang. It counts how often it is asked.
@@ -75,6 +77,7 @@ func (s *memoryStore) Pair(_ context.Context, d pairing.Device) (pairing.Device,
 	for i, have := range s.snapshot.Devices {
 		if have.PublicKey == d.PublicKey {
 			have.Name, have.Platform, have.PushToken = d.Name, d.Platform, d.PushToken
+			have.UpdatedAt, have.UpdatedBy = d.UpdatedAt, d.UpdatedBy
 			s.snapshot.Devices[i] = have
 			return have, false, nil
 		}
@@ -94,13 +97,13 @@ func (s *memoryStore) Revoke(_ context.Context, id string) error {
 	return err
 }
 
-func (s *memoryStore) EnsureSalt(_ context.Context, candidate string) (string, error) {
+func (s *memoryStore) EnsureSalt(_ context.Context, candidate secret.Text) (secret.Text, error) {
 	leave, err := s.enter()
 	defer leave()
 	if err = errors.Join(err, s.saltErr); err != nil {
-		return "", err
+		return secret.Text{}, err
 	}
-	if s.snapshot.Salt == "" {
+	if s.snapshot.Salt.IsZero() {
 		s.snapshot.Salt = candidate
 	}
 	return s.snapshot.Salt, nil
@@ -132,7 +135,7 @@ func newRegistry(store pairing.Store) (*pairing.Registry, *logBuffer) {
 }
 
 func request(name string) pairing.Request {
-	return pairing.Request{Name: name, Platform: "ios", PushToken: "token-of-" + name, PublicKey: seal.GenerateKey().Public()}
+	return pairing.Request{Name: name, Platform: "ios", PushToken: secret.New("token-of-" + name), PublicKey: seal.GenerateKey().Public()}
 }
 
 func names(devices []pairing.Device) string {
@@ -159,14 +162,15 @@ func TestRegistryPairs(t *testing.T) {
 			t.Errorf("created by %q at %v", first.CreatedBy, first.CreatedAt)
 		}
 		pass(time.Hour)
-		req.Name, req.PushToken = " renamed ", "new token"
+		req.Name, req.PushToken = " renamed ", secret.New("new token")
 		second, created, err := reg.Pair(ctx, req, "somebody else")
 		if err != nil || created {
 			t.Fatalf("pair again: got created %v, error %v", created, err)
 		}
 		want := first
-		want.Name, want.PushToken = "renamed", "new token"
-		if second != want {
+		want.Name, want.PushToken = "renamed", req.PushToken
+		want.UpdatedAt, want.UpdatedBy = time.Now().UTC(), "somebody else"
+		if !reflect.DeepEqual(second, want) {
 			t.Errorf("got %v, want %v", second, want)
 		}
 		if _, _, err := reg.Pair(ctx, request("tablet"), ""); err != nil {
@@ -176,7 +180,7 @@ func TestRegistryPairs(t *testing.T) {
 		if err != nil || names(devices) != "renamed tablet" {
 			t.Errorf("got %v, %v", devices, err)
 		}
-		if d, err := reg.Device(ctx, first.ID); err != nil || d != want {
+		if d, err := reg.Device(ctx, first.ID); err != nil || !reflect.DeepEqual(d, want) {
 			t.Errorf("got %v, %v", d, err)
 		}
 		if err := reg.Revoke(ctx, first.ID); err != nil {
@@ -197,7 +201,7 @@ func TestRegistryRefusesABadRequest(t *testing.T) {
 	for field, change := range map[string]func(*pairing.Request){
 		"name":      func(r *pairing.Request) { r.Name = " " },
 		"platform":  func(r *pairing.Request) { r.Platform = strings.Repeat("x", 33) },
-		"pushToken": func(r *pairing.Request) { r.PushToken = "\xff" },
+		"pushToken": func(r *pairing.Request) { r.PushToken = secret.New("\xff") },
 		"publicKey": func(r *pairing.Request) { r.PublicKey = seal.PublicKey{} },
 	} {
 		req := request("phone")
@@ -338,7 +342,7 @@ func TestAFailingStoreIsLeftAlone(t *testing.T) {
 		store := &memoryStore{err: cause}
 		reg, log := newRegistry(store)
 		for range 10 {
-			if got := reg.Recipients(t.Context()); !errors.Is(got.Err, cause) || !errors.Is(got.Err, pairing.ErrUnavailable) || got.Salt == "" {
+			if got := reg.Recipients(t.Context()); !errors.Is(got.Err, cause) || !errors.Is(got.Err, pairing.ErrUnavailable) || got.Salt.IsZero() {
 				t.Errorf("got %+v", got)
 			}
 		}
@@ -359,7 +363,7 @@ func TestAFailingStoreIsLeftAlone(t *testing.T) {
 func TestAStoreThatPanicsIsUnavailable(t *testing.T) {
 	store := &memoryStore{onLoad: func() { panic("index out of range") }}
 	reg, log := newRegistry(store)
-	if got := reg.Recipients(t.Context()); !errors.Is(got.Err, pairing.ErrUnavailable) || got.Salt == "" {
+	if got := reg.Recipients(t.Context()); !errors.Is(got.Err, pairing.ErrUnavailable) || got.Salt.IsZero() {
 		t.Errorf("got %v", got)
 	}
 	if got := log.take(); !strings.Contains(got, "index out of range") {
@@ -414,7 +418,7 @@ func TestSalt(t *testing.T) {
 		reg, log := newRegistry(store)
 		pair(t, store, newDevice("1", "phone"))
 		got := reg.Recipients(ctx)
-		own := got.Salt
+		own := got.Salt.Reveal()
 		if len(own) != 32 || got.Err != nil || names(got.Devices) != "phone" {
 			t.Fatalf("without a salt: %+v", got)
 		}
@@ -422,22 +426,22 @@ func TestSalt(t *testing.T) {
 			t.Errorf("logged\n%s", got)
 		}
 		pass(2 * time.Minute)
-		if reg.Salt(ctx) != own || strings.Contains(log.take(), "cannot coalesce") {
+		if reg.Salt(ctx).Reveal() != own || strings.Contains(log.take(), "cannot coalesce") {
 			t.Error("the salt changed, or was told of twice")
 		}
 
 		t.Log("another node's salt wins")
-		store.set(func() { store.snapshot.Salt = "of another node" })
+		store.set(func() { store.snapshot.Salt = secret.New("of another node") })
 		pass(2 * time.Minute)
-		if got := reg.Salt(ctx); got != "of another node" {
+		if got := reg.Salt(ctx).Reveal(); got != "of another node" {
 			t.Errorf("got %q", got)
 		}
 
 		t.Log("the fleet's salt outlives the store's loss of it")
-		store.set(func() { store.snapshot.Salt = ""; store.saltErr = nil })
+		store.set(func() { store.snapshot.Salt = secret.Text{}; store.saltErr = nil })
 		pass(2 * time.Minute)
-		if got := reg.Salt(ctx); got != "of another node" || store.snapshot.Salt != got {
-			t.Errorf("got %q, stored %q", got, store.snapshot.Salt)
+		if got := reg.Salt(ctx).Reveal(); got != "of another node" || store.snapshot.Salt.Reveal() != got {
+			t.Errorf("got %q, stored %q", got, store.snapshot.Salt.Reveal())
 		}
 	})
 }

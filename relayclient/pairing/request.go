@@ -2,15 +2,14 @@ package pairing
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // MaxRequest is the largest pairing request that is read, in bytes. The longest valid one is about a tenth of it.
@@ -24,11 +23,11 @@ const (
 )
 
 // Request is what a phone sends to be paired. Build one by hand or with [ParseRequest]; [Registry.Pair] checks either.
-// It prints with its push token cut, as a [Device] does. It is a plain value.
+// It is a plain value.
 type Request struct {
 	Name      string         // 1 to 64 characters
 	Platform  string         // 1 to 32 characters
-	PushToken string         // 1 to 512 characters
+	PushToken secret.Text    // 1 to 512 characters
 	PublicKey seal.PublicKey // the phone's X25519 key
 }
 
@@ -71,7 +70,7 @@ func ParseRequest(r io.Reader) (Request, error) {
 		}
 		return s
 	}
-	req := Request{Name: text("name"), Platform: text("platform"), PushToken: text("pushToken")}
+	req := Request{Name: text("name"), Platform: text("platform"), PushToken: secret.New(text("pushToken"))}
 	if req, err = req.trimmed(); err != nil {
 		return Request{}, err
 	}
@@ -99,6 +98,7 @@ func (r Request) checked() (Request, error) {
 
 // trimmed is the request without the white space around its strings, or a *FieldError about one of them.
 func (r Request) trimmed() (Request, error) {
+	token := r.PushToken.Reveal()
 	for _, f := range []struct {
 		name  string
 		value *string
@@ -106,7 +106,7 @@ func (r Request) trimmed() (Request, error) {
 	}{
 		{"name", &r.Name, maxName},
 		{"platform", &r.Platform, maxPlatform},
-		{"pushToken", &r.PushToken, maxPushToken},
+		{"pushToken", &token, maxPushToken},
 	} {
 		*f.value = trim(*f.value)
 		switch {
@@ -119,6 +119,7 @@ func (r Request) trimmed() (Request, error) {
 			return Request{}, &FieldError{Field: f.name, Reason: "must be valid text without NUL characters"}
 		}
 	}
+	r.PushToken = secret.New(token)
 	return r, nil
 }
 
@@ -136,16 +137,4 @@ func trim(s string) string {
 func (r Request) String() string {
 	return fmt.Sprintf("pairing request %q (%s, key %s, token %s)",
 		r.Name, r.Platform, r.PublicKey.Fingerprint(), cutToken(r.PushToken))
-}
-
-// Format writes [Request.String] whatever the verb, so that no verb prints the push token.
-func (r Request) Format(f fmt.State, _ rune) { fmt.Fprint(f, r.String()) }
-
-// LogValue is the request as slog shows it, with its push token cut.
-func (r Request) LogValue() slog.Value { return slog.StringValue(r.String()) }
-
-// MarshalJSON always fails: with the push token it would leak it, and without it nothing could be paired.
-func (r Request) MarshalJSON() ([]byte, error) {
-	return nil, errors.New("pairing: a Request does not marshal to JSON, as its push token is a secret: " +
-		"encode the four members yourself")
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sealpush/sealpush/relayclient/pairing"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // A store or registry that nobody made must say so: not panic, wait for ever, or pass for one without phones.
@@ -15,7 +16,7 @@ func TestZeroValuesSayWhatTheyLack(t *testing.T) {
 	for name, store := range map[string]pairing.Store{"FileStore": new(pairing.FileStore), "SQLStore": new(pairing.SQLStore)} {
 		_, loadErr := store.Load(t.Context())
 		_, _, pairErr := store.Pair(t.Context(), newDevice("1", "phone"))
-		_, saltErr := store.EnsureSalt(t.Context(), "salt")
+		_, saltErr := store.EnsureSalt(t.Context(), secret.New("salt"))
 		for _, err := range []error{loadErr, pairErr, saltErr, store.Revoke(t.Context(), "1")} {
 			if err == nil || !strings.Contains(err.Error(), "not made by") && !strings.Contains(err.Error(), "was not made") {
 				t.Errorf("%s: %v", name, err)
@@ -33,7 +34,7 @@ func TestZeroValuesSayWhatTheyLack(t *testing.T) {
 			t.Errorf("Registry: %v", err)
 		}
 	}
-	if got.Salt == "" || got.Salt != reg.Salt(t.Context()) {
+	if got.Salt.IsZero() || !got.Salt.Equal(reg.Salt(t.Context())) {
 		t.Error("Registry: the salt must be there, and stay")
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/sealpush/sealpush/seal"
 )
 
 // boxes are the deployed daemon's sealed boxes.
@@ -54,7 +52,7 @@ func TestEnvelopeTakesTheDeployedBoxes(t *testing.T) {
 	for _, box := range boxes(t) {
 		want := Envelope{"8f3a1b5577990024", box, strings.Repeat("0", 32), passive, true}
 		got, err := parseEnvelope(wire(t, want))
-		if len(box) > seal.MaxCiphertext {
+		if len(box) > maxCiphertext {
 			if err == nil {
 				t.Errorf("a box of %d characters was taken", len(box))
 			}
