@@ -46,9 +46,7 @@ type mirror struct {
 // answer is what was last known, and the log says that the registry is unavailable. Until the store yields a salt, the
 // answer has one of this process, and the log says what that costs. When ctx ends, the answer is what is known by then.
 func (r *Registry) Recipients(ctx context.Context) Recipients {
-	if ctx == nil {
-		ctx = context.Background()
-	}
+	ctx = orBackground(ctx)
 	m := &r.mirror
 	m.mu.Lock()
 	defer m.mu.Unlock()

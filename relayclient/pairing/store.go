@@ -40,3 +40,11 @@ type Snapshot struct {
 	Salt    secret.Text // the installation's collapse salt; empty when none was stored yet
 	Skipped []error     // one for each stored device that cannot be used, saying which and why; it stays stored
 }
+
+// orBackground is the context of a call: a nil one counts as context.Background().
+func orBackground(ctx context.Context) context.Context {
+	if ctx == nil {
+		return context.Background()
+	}
+	return ctx
+}

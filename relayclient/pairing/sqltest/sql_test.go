@@ -1,6 +1,7 @@
 package sqltest_test
 
 import (
+	"context"
 	"crypto/rand"
 	"database/sql"
 	"errors"
@@ -47,7 +48,7 @@ func newPostgresSchema(t *testing.T) string {
 	admin := open(t, "pgx", dsn)
 	exec(t, admin, `CREATE SCHEMA `+schema)
 	t.Cleanup(func() {
-		if _, err := admin.Exec(`DROP SCHEMA ` + schema + ` CASCADE`); err != nil {
+		if _, err := admin.Exec(`DROP SCHEMA IF EXISTS ` + schema + ` CASCADE`); err != nil {
 			t.Error(err)
 		}
 	})
@@ -143,36 +144,26 @@ func TestOneBadRowIsSkipped(t *testing.T) {
 	})
 }
 
-// A user who may only read and write rows is enough once the tables are there.
-func TestTablesMadeBeforehand(t *testing.T) {
-	dsn := newPostgresSchema(t)
-	admin := open(t, "pgx", dsn)
-	role := "writer_" + strings.ToLower(rand.Text())
+// newRole makes a role that may use the schema of an admin's connection, and returns its name and a connection as it.
+func newRole(t *testing.T, admin *sql.DB, dsn string) (role string, as *sql.DB) {
+	t.Helper()
+	role = "role_" + strings.ToLower(rand.Text())
 	exec(t, admin, `CREATE ROLE `+role)
 	t.Cleanup(func() {
 		if _, err := admin.Exec(`DROP OWNED BY ` + role + `; DROP ROLE ` + role); err != nil {
 			t.Error(err)
 		}
 	})
-	var schema string
-	if err := admin.QueryRowContext(t.Context(), `SELECT current_schema()`).Scan(&schema); err != nil {
-		t.Fatal(err)
-	}
-	exec(t, admin, `GRANT USAGE ON SCHEMA `+schema+` TO `+role)
-	writer := open(t, "pgx", withParameter(t, dsn, "role", role))
-	if _, err := newStore(t, writer, pairing.PostgreSQL).Load(t.Context()); err == nil {
-		t.Fatal("the user made tables without the right to: the test tests nothing")
-	}
+	exec(t, admin, `GRANT USAGE ON SCHEMA `+schemaOf(t, admin)+` TO `+role)
+	return role, open(t, "pgx", withParameter(t, dsn, "role", role))
+}
 
-	if _, err := newStore(t, admin, pairing.PostgreSQL).Load(t.Context()); err != nil {
+func schemaOf(t *testing.T, db *sql.DB) (schema string) {
+	t.Helper()
+	if err := db.QueryRowContext(t.Context(), `SELECT current_schema()`).Scan(&schema); err != nil {
 		t.Fatal(err)
 	}
-	exec(t, admin, `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA `+schema+` TO `+role)
-	s := newStore(t, writer, pairing.PostgreSQL)
-	salt, err := s.EnsureSalt(t.Context(), secret.New("salt"))
-	if err != nil || salt.Reveal() != "salt" {
-		t.Errorf("got %q, %v", salt.Reveal(), err)
-	}
+	return schema
 }
 
 // A database that is not there costs an alert one bounded wait and is no empty registry.
@@ -185,6 +176,23 @@ func TestServerThatIsNotThere(t *testing.T) {
 	}
 	if got.Err != nil && strings.Contains(got.Err.Error(), "the-password") {
 		t.Errorf("the error quotes the password: %v", got.Err)
+	}
+}
+
+func TestNilContext(t *testing.T) {
+	s := newStore(t, open(t, "sqlite", newSQLiteFile(t)), pairing.SQLite)
+	var none context.Context
+	if _, _, err := s.Pair(none, newDevice("1")); err != nil {
+		t.Errorf("Pair: %v", err)
+	}
+	if _, err := s.EnsureSalt(none, secret.New("salt")); err != nil {
+		t.Errorf("EnsureSalt: %v", err)
+	}
+	if snap, err := s.Load(none); err != nil || len(snap.Devices) != 1 {
+		t.Errorf("Load: got %v, %v", snap.Devices, err)
+	}
+	if err := s.Revoke(none, "1"); err != nil {
+		t.Errorf("Revoke: %v", err)
 	}
 }
 
