@@ -238,3 +238,30 @@ func TestResultsHideWhatTheRelayEchoes(t *testing.T) {
 		t.Errorf("got %+v", result)
 	}
 }
+
+func TestRegistrationsThatAreAnswered(t *testing.T) {
+	for name, tt := range map[string]struct {
+		status int
+		body   string
+		ok     bool
+	}{
+		"204":              {204, "", true},
+		"200":              {200, `{"ok":true}`, true},
+		"byte order mark":  {200, "\uFEFF" + `{"ok":true}`, true},
+		"without ok":       {201, `{"message":"Device registered"}`, true},
+		"other types":      {200, `{"ok":true,"results":7,"error":null}`, true},
+		"not ok":           {200, `{"ok":false}`, false},
+		"nothing":          {200, "", false},
+		"a page":           {200, "<html>", false},
+		"not an object":    {200, "null", false},
+		"an answer of 3xx": {302, `{"ok":true}`, false},
+	} {
+		client := plainClient(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(tt.status)
+			io.WriteString(w, tt.body)
+		})
+		if err := client.Register(t.Context(), phone); (err == nil) != tt.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

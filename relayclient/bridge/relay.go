@@ -57,17 +57,14 @@ func (c *Client) do(ctx context.Context, r call) (said reply, acted bool, err er
 	acted = lost.Load() || resp.StatusCode/100 != 4
 
 	body, err := answer.Read(resp, maxAnswer)
-	if err == nil && len(body) > 0 && json.Unmarshal(body, &said) != nil && !json.Valid(body) {
-		err = errors.New("it is not JSON; is url right?")
-	}
-	if err != nil {
-		said = reply{}
+	if err == nil {
+		said, err = parseReply(body, resp.StatusCode)
 	}
 	failed := &RelayError{Call: r.String(), StatusCode: resp.StatusCode, Message: answer.Line(head(cmp.Or(said.Error, string(body))), secrets...)}
 	switch {
 	case resp.StatusCode/100 != 2, said.OK != nil && !*said.OK:
 		return reply{}, acted, failed
-	case err != nil && r.registers:
+	case err != nil && r.registers: // which is repeated without harm
 		failed.Err = fmt.Errorf("its answer cannot be read: %w", answer.Error(err, secrets...))
 		return reply{}, acted, failed
 	case err != nil:
@@ -78,6 +75,19 @@ func (c *Client) do(ctx context.Context, r call) (said reply, acted bool, err er
 		said.Results[i].scrub(secrets)
 	}
 	return said, acted, nil
+}
+
+// parseReply reads an answer. A relay may say nothing, and members of a type that we do not know; what is no JSON object is
+// from somebody else.
+func parseReply(body []byte, status int) (said reply, err error) {
+	if len(body) == 0 && status == http.StatusNoContent {
+		return reply{}, nil
+	}
+	if !json.Valid(body) || !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
+		return reply{}, errors.New("it is no JSON object; is url right?")
+	}
+	json.Unmarshal(body, &said) // what is of another type stays empty
+	return said, nil
 }
 
 func (c *Client) send(ctx context.Context, r call) (*http.Response, error) {
