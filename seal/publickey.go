@@ -47,8 +47,12 @@ func (k PublicKey) String() string { return base64.StdEncoding.EncodeToString([]
 // Fingerprint returns the first 12 hex digits of SHA-256 over the raw key, in
 // groups of four: 8c2f-91ab-04de. Daemon and phone both show it at pairing, so
 // that a person can see that nobody put a key of their own in between.
-func (k PublicKey) Fingerprint() string {
-	sum := sha256.Sum256([]byte(k.raw))
+func (k PublicKey) Fingerprint() string { return Fingerprint([]byte(k.raw)) }
+
+// Fingerprint is [PublicKey.Fingerprint] of the raw bytes of a public key, also of
+// a suite that this package does not know.
+func Fingerprint(raw []byte) string {
+	sum := sha256.Sum256(raw)
 	digits := hex.EncodeToString(sum[:6])
 	return digits[:4] + "-" + digits[4:8] + "-" + digits[8:]
 }

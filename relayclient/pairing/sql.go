@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/sealpush/sealpush/seal"
 	"github.com/sealpush/sealpush/secret"
 )
 
@@ -106,7 +105,7 @@ func (s *SQLStore) Load(ctx context.Context) (snap Snapshot, err error) {
 	return snap, nil
 }
 
-// scan adds the device of one row, or why it is skipped.
+// scan adds the device of one row.
 func (snap *Snapshot) scan(rows *sql.Rows) error {
 	var d Device
 	var key, token, createdAt string
@@ -114,13 +113,12 @@ func (snap *Snapshot) scan(rows *sql.Rows) error {
 	if err := rows.Scan(&d.ID, &key, &d.Name, &d.Platform, &token, &createdAt, &createdBy); err != nil {
 		return err
 	}
-	var err error
-	if d.PublicKey, err = seal.ParsePublicKey(key); err != nil {
-		snap.Skipped = append(snap.Skipped, fmt.Errorf("pairing: sealpush_devices: device with id %q: %w", d.ID, err))
-		return nil
-	}
 	d.PushToken = secret.New(token)
 	d.CreatedAt, d.CreatedBy = parseTime(createdAt), createdBy.String
+	d.ReadKey("", key)
+	if d.Unusable != nil {
+		d.Unusable = fmt.Errorf("pairing: sealpush_devices: device with id %q: %w", d.ID, d.Unusable)
+	}
 	snap.Devices = append(snap.Devices, d)
 	return nil
 }
