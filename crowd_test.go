@@ -25,7 +25,7 @@ func TestCrowd(t *testing.T) {
 	service := relaytest.NewBridgeService(relaytest.InMemory(), relaytest.WithHashRounds(1), relaytest.WithSigningKey(signingKey()))
 	defer service.Close()
 	quiet := slog.New(slog.DiscardHandler)
-	config := bridge.Config{URL: service.RelayURL, TokenURL: service.TokenURL, ClientID: "crowd", ClientSecret: service.AddClient("crowd")}
+	config := bridge.Config{URL: service.RelayURL, TokenURL: service.TokenURL, ClientID: "crowd", ClientSecret: secret.New(service.AddClient("crowd"))}
 	client, err := bridge.New(config, bridge.WithHTTPClient(service.Client()), bridge.WithLogger(quiet))
 	if err != nil {
 		t.Fatal(err)
@@ -66,10 +66,10 @@ func TestCrowd(t *testing.T) {
 			token, err := source.Token(ctx)
 			want("Token", err)
 			source.Invalidate(token)
-			device := bridge.Device{Token: fmt.Sprintf("device-%d", i), Platform: "ios"}
+			device := bridge.Device{Token: secret.New(fmt.Sprintf("device-%d", i)), Platform: "ios"}
 			want("Register", client.Register(ctx, device))
 			want("Notify", client.Notify(ctx, bridge.Notification{Title: "Agent", Body: "New activity"}).Err)
-			_, err = client.HandleMessage(ctx, fmt.Appendf(nil, `{"method":"bridge/unregisterPushToken","params":{"deviceToken":%q}}`, device.Token))
+			_, err = client.HandleMessage(ctx, fmt.Appendf(nil, `{"method":"bridge/unregisterPushToken","params":{"deviceToken":%q}}`, device.Token.Reveal()))
 			want("HandleMessage", err)
 			want("Unregister", client.Unregister(ctx, device.Token))
 			service.Devices("crowd")
@@ -88,7 +88,7 @@ func TestCrowd(t *testing.T) {
 				outbox.Close() // during the others' Send
 			}
 			if i%8 == 0 { // each write reaches the disk
-				paired, _, err := registry.Pair(ctx, pairing.Request{Name: "phone", Platform: "ios", PushToken: secret.New(device.Token), PublicKey: seal.GenerateKey().Public()}, "")
+				paired, _, err := registry.Pair(ctx, pairing.Request{Name: "phone", Platform: "ios", PushToken: device.Token, PublicKey: seal.GenerateKey().Public()}, "")
 				want("Pair", err)
 				want("Revoke", registry.Revoke(ctx, paired.ID))
 			}

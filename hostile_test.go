@@ -278,9 +278,9 @@ type caller struct {
 
 func callers() []caller {
 	config := func(w *world) bridge.Config {
-		secret := w.honest.AddClient("bridge")
-		w.secrets = append(w.secrets, secret, w.honest.Token("bridge"))
-		return bridge.Config{URL: w.scheme + "://relay.example", TokenURL: w.scheme + "://token.example", ClientID: "bridge", ClientSecret: secret}
+		clientSecret := w.honest.AddClient("bridge")
+		w.secrets = append(w.secrets, clientSecret, w.honest.Token("bridge"))
+		return bridge.Config{URL: w.scheme + "://relay.example", TokenURL: w.scheme + "://token.example", ClientID: "bridge", ClientSecret: secret.New(clientSecret)}
 	}
 	newBridge := func(t *testing.T, w *world) *bridge.Client {
 		c, err := bridge.New(config(w), bridge.WithHTTPClient(w.client), bridge.WithLogger(w.logger))
@@ -289,7 +289,7 @@ func callers() []caller {
 		}
 		return c
 	}
-	device := bridge.Device{Token: fcmToken, Platform: "android"}
+	device := bridge.Device{Token: secret.New(fcmToken), Platform: "android"}
 	return []caller{
 		{"Source.Token", "token.example", 10 * time.Second, true, func(t *testing.T, w *world) func(context.Context) error {
 			c := config(w)

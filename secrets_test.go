@@ -69,8 +69,8 @@ func hasSecrets(t *testing.T) map[string]any {
 			t.Fatal(err)
 		}
 	}
-	config := bridge.Config{URL: "https://relay.example", TokenURL: "https://token.example", ClientID: "bridge", ClientSecret: clientSecret}
-	credentials := pushauth.Credentials{TokenURL: config.TokenURL, ClientID: config.ClientID, ClientSecret: clientSecret}
+	config := bridge.Config{URL: "https://relay.example", TokenURL: "https://token.example", ClientID: "bridge", ClientSecret: secret.New(clientSecret)}
+	credentials := pushauth.Credentials{TokenURL: config.TokenURL, ClientID: config.ClientID, ClientSecret: secret.New(clientSecret)}
 	source, err := pushauth.NewSource(credentials)
 	must(err)
 	quiet := slog.New(slog.DiscardHandler)
@@ -101,9 +101,9 @@ func hasSecrets(t *testing.T) map[string]any {
 		"apns.Key":               apnsKey,
 		"bridge.Client":          caller,
 		"bridge.Config":          config,
-		"bridge.Device":          bridge.Device{Token: fcmToken, Platform: "android"},
+		"bridge.Device":          bridge.Device{Token: secret.New(fcmToken), Platform: "android"},
 		"bridge.Outbox":          outbox,
-		"bridge.PairingResponse": bridge.PairingResponse{AuthToken: bearerToken},
+		"bridge.PairingResponse": bridge.PairingResponse{AuthToken: secret.New(bearerToken)},
 		"conformance.Bridge":     conformance.Bridge{ClientSecret: clientSecret},
 		"pairing.Device":         device,
 		"pairing.FileStore":      store,
@@ -114,7 +114,7 @@ func hasSecrets(t *testing.T) map[string]any {
 		"pairing.Snapshot":       pairing.Snapshot{Salt: secret.New(fleetSalt), Devices: []pairing.Device{device}},
 		"pushauth.Credentials":   credentials,
 		"pushauth.Source":        source,
-		"pushauth.Token":         pushauth.Token{Value: bearerToken},
+		"pushauth.Token":         pushauth.Token{Value: secret.New(bearerToken)},
 		"pushauth.Transport":     &pushauth.Transport{Source: source},
 		"relayclient.Client":     sender,
 		"relayclient.Notifier":   notifier,

@@ -95,12 +95,12 @@ func TestBridgesTest(t *testing.T) {
 		URL:          service.RelayURL,
 		TokenURL:     service.TokenURL,
 		ClientID:     "bridge-home-office",
-		ClientSecret: service.AddClient("bridge-home-office"),
+		ClientSecret: secret.New(service.AddClient("bridge-home-office")),
 	}, bridge.WithHTTPClient(service.Client()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	device := bridge.Device{Token: "8f3a1bc2d4e5f607", Platform: "ios"}
+	device := bridge.Device{Token: secret.New("8f3a1bc2d4e5f607"), Platform: "ios"}
 	if err := client.Register(t.Context(), device); err != nil {
 		t.Fatal(err)
 	}

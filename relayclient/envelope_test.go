@@ -48,6 +48,7 @@ func TestEnvelopeBytes(t *testing.T) {
 			type envelope struct {
 				V          int    `json:"v"`
 				Device     string `json:"device"`
+				Suite      string `json:"suite"`
 				Ciphertext string `json:"ciphertext"`
 				CollapseID string `json:"collapseId"`
 				Priority   string `json:"priority"`
@@ -60,7 +61,7 @@ func TestEnvelopeBytes(t *testing.T) {
 			if _, err := seal.Open(phone, got.Ciphertext); err != nil {
 				t.Error(err)
 			}
-			want := envelope{1, tt.token, got.Ciphertext, id, tt.priority, tt.event}
+			want := envelope{1, tt.token, "x25519", got.Ciphertext, id, tt.priority, tt.event}
 			text, err := json.Marshal(want)
 			if err != nil {
 				t.Fatal(err)

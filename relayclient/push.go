@@ -16,8 +16,8 @@ import (
 // A Push is one alert on its way to any number of devices. It is a plain value.
 // It prints, logs and encodes to JSON without its salt and what its alert says.
 type Push struct {
-	// Alert is fitted to what a ciphertext of 3000 characters holds; the caller's
-	// stays as it is.
+	// Alert is fitted to what a ciphertext to each device holds, see
+	// WithMaxCiphertext; the caller's stays as it is.
 	Alert payload.Alert
 	// Salt is the installation's secret, from payload.NewSalt, with which the
 	// collapse id is derived. Every node must use the same one.
@@ -51,10 +51,6 @@ func (p Priority) String() string {
 	return fmt.Sprintf("Priority(%d)", int(p))
 }
 
-// maxCiphertext is how many characters of ciphertext every relay takes (relay
-// protocol, "Inbound request").
-const maxCiphertext = 3000
-
 // envelopeRoom is enough for the members of an envelope besides the push token
 // and the ciphertext, in bytes.
 const envelopeRoom = 160
@@ -66,33 +62,43 @@ const maxPushToken = 4096
 // message is what the envelopes of one push have in common.
 type message struct {
 	alert      payload.Alert // which the log names
-	plaintext  []byte
-	trimmed    payload.Trimmed
 	collapseID string
 	priority   string
 	event      bool
+	suites     []seal.Suite // of the devices
+	limit      int          // how many characters of ciphertext the relay is trusted to take
+	fits       fits         // to the budgets of all suites, at the limit and at the floor
+	sending    *sending     // has the connections; nil with WithHTTPClient
 }
 
-func newMessage(push Push) (message, error) {
+func newMessage(push Push, devices []pairing.Device, limit int) (message, error) {
 	if push.Priority != TimeSensitive && push.Priority != Passive {
 		return message{}, fmt.Errorf("%w: %v: use TimeSensitive or Passive", ErrInvalidAlert, push.Priority)
 	}
-	fitted, err := payload.Fit(push.Alert, seal.X25519.MaxPlaintext(maxCiphertext))
-	if err != nil {
-		return message{}, fmt.Errorf("%w: %w", ErrInvalidAlert, err)
+	m := message{
+		alert:    push.Alert,
+		priority: push.Priority.String(),
+		event:    push.Alert.Kind == payload.KindEvent,
+		suites:   suitesOf(devices),
+		limit:    limit,
+		fits:     fits{},
 	}
-	id, err := collapseID(push)
-	if err != nil {
-		return message{}, err
+	var problem error
+	failed := 0
+	for _, suite := range m.suites {
+		m.fits.prepare(push.Alert, suite, limit)
+		m.fits.prepare(push.Alert, suite, ciphertextFloor)
+		if _, err := m.fits.to(suite, limit); err != nil {
+			problem = err
+			failed++
+		}
 	}
-	return message{
-		alert:      push.Alert,
-		plaintext:  fitted.Plaintext,
-		trimmed:    fitted.Trimmed,
-		collapseID: id,
-		priority:   push.Priority.String(),
-		event:      push.Alert.Kind == payload.KindEvent,
-	}, nil
+	if failed == len(m.suites) {
+		return message{}, fmt.Errorf("%w: %w", ErrInvalidAlert, problem)
+	}
+	var err error
+	m.collapseID, err = collapseID(push)
+	return m, err
 }
 
 // collapseID derives the id from the alert before fitting, as every other node
@@ -113,10 +119,10 @@ func collapseID(push Push) (string, error) {
 	return push.Alert.CollapseID(push.Salt), nil
 }
 
-// envelopeFor seals the message to a device and returns the body of its POST
+// envelopeFor seals the plaintext to a device and returns the body of its POST
 // (relay protocol, "Inbound request"). Only the push token can hold what JSON
 // must escape; encoding/json would search the ciphertext for it and copy it.
-func (m message) envelopeFor(device pairing.Device) ([]byte, error) {
+func (m message) envelopeFor(device pairing.Device, plaintext []byte) ([]byte, error) {
 	if device.Unusable != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnusableDevice, device.Unusable)
 	}
@@ -128,11 +134,13 @@ func (m message) envelopeFor(device pairing.Device) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnusableDevice, err)
 	}
-	body := make([]byte, 0, len(token)+maxCiphertext+envelopeRoom)
+	body := make([]byte, 0, len(token)+m.limit+envelopeRoom)
 	body = append(body, `{"v":1,"device":`...)
 	body = append(body, token...)
-	body = append(body, `,"ciphertext":"`...)
-	body, err = seal.AppendSeal(body, device.PublicKey, m.plaintext)
+	body = append(body, `,"suite":"`...)
+	body = append(body, device.PublicKey.Suite()...)
+	body = append(body, `","ciphertext":"`...)
+	body, err = seal.AppendSeal(body, device.PublicKey, plaintext)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnusableDevice, err)
 	}

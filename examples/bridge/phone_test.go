@@ -20,7 +20,7 @@ func (b *bridgeProcess) connect(t *testing.T) phone {
 	defer cancel()
 	conn, _, err := websocket.Dial(ctx, b.response.URL, &websocket.DialOptions{
 		HTTPClient: insecure,
-		HTTPHeader: http.Header{"Authorization": {"Bearer " + b.response.AuthToken}},
+		HTTPHeader: http.Header{"Authorization": {"Bearer " + b.response.AuthToken.Reveal()}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -55,7 +55,7 @@ func TestPushFromPairingToUnregistering(t *testing.T) {
 	if status := b.wait(); status != 0 {
 		t.Errorf("exit status %d", status)
 	}
-	for _, secret := range []string{relay.secret, deviceToken, b.response.AuthToken} {
+	for _, secret := range []string{relay.secret, deviceToken, b.response.AuthToken.Reveal()} {
 		if strings.Contains(b.stdout.text()+b.stderr.text(), secret) {
 			t.Errorf("the output shows a secret:\n%s%s", b.stdout.text(), b.stderr.text())
 		}
@@ -69,7 +69,7 @@ func TestWithoutPush(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := startBridge(t, config, "").pair(t)
-			if b.response.PushRelayURL != "" || b.response.AuthToken == "" {
+			if b.response.PushRelayURL != "" || b.response.AuthToken.IsZero() {
 				t.Errorf("pairing response %+v", b.response)
 			}
 			b.agent.tell(t, "kept")

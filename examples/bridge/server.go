@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"crypto/subtle"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sealpush/sealpush/relayclient/bridge"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // server stands between one agent and its client.
@@ -23,7 +23,7 @@ type server struct {
 	client  *bridge.Client // of the push relay
 	outbox  *bridge.Outbox // from the agent to the WebSocket client
 	agent   *agent
-	token   string // that the WebSocket client shows
+	token   secret.Text // that the WebSocket client shows
 	unread  *backlog
 	toRelay chan []byte // push messages on their way to the relay
 
@@ -39,7 +39,7 @@ func newServer(opts options, client *bridge.Client) *server {
 		opts:    opts,
 		client:  client,
 		outbox:  bridge.NewOutbox(client, bridge.Notification{Title: opts.name, Body: "New activity"}, opts.buffer),
-		token:   rand.Text(),
+		token:   secret.New(rand.Text()),
 		unread:  newBacklog(),
 		toRelay: make(chan []byte, 16),
 	}
@@ -97,7 +97,7 @@ func (s *server) register() {
 
 func (s *server) authorized(r *http.Request) bool {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) == 1
+	return strings.EqualFold(scheme, "Bearer") && s.token.Equal(secret.New(token))
 }
 
 // awaitClient gives a client time to fetch what the agent said last.

@@ -15,8 +15,8 @@ func TestTokenIsNeeded(t *testing.T) {
 		"none":         "",
 		"wrong":        "Bearer wrong",
 		"empty":        "Bearer ",
-		"longer":       "Bearer " + b.response.AuthToken + "x",
-		"other scheme": "Basic " + b.response.AuthToken,
+		"longer":       "Bearer " + b.response.AuthToken.Reveal() + "x",
+		"other scheme": "Basic " + b.response.AuthToken.Reveal(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn, response, err := websocket.Dial(t.Context(), b.response.URL, &websocket.DialOptions{

@@ -9,7 +9,7 @@
 //	url = "https://push.example"        # push relay
 //	token_url = "https://token.example" # token service
 //	client_id = "bridge-home-office"
-//	client_secret = "shown once, when the client was created"
+//	client_secret = "SHOWN-ONCE"
 //
 // [LoadConfig] reads that table and [New] makes a [Client] of it, one for the whole process. Without the table, or with
 // an empty field in it, the client is there and does nothing, so that the bridge needs no second path:

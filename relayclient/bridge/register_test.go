@@ -16,6 +16,7 @@ import (
 	"github.com/sealpush/sealpush/pushauth"
 	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 func TestRegisterRetriesTransientFailures(t *testing.T) {
@@ -29,7 +30,6 @@ func TestRegisterRetriesTransientFailures(t *testing.T) {
 	}{
 		{"down for a moment", relaytest.EndpointRegister, relaytest.Answer{Status: 503}, 2, 3, nil},
 		{"connection lost", relaytest.EndpointRegister, relaytest.Answer{Drop: true}, 1, 2, nil},
-		{"key rotated", relaytest.EndpointRegister, relaytest.Answer{Status: 401}, 1, 2, nil},
 		{"down for long", relaytest.EndpointRegister, relaytest.Answer{Status: 503}, 9, 4, new(bridge.RelayError)},
 		{"refused", relaytest.EndpointRegister, relaytest.Answer{Status: 400}, 1, 1, new(bridge.RelayError)},
 		{"not ok", relaytest.EndpointRegister, relaytest.Answer{Status: 200, Body: `{"ok":false}`}, 1, 1, new(bridge.RelayError)},
@@ -63,6 +63,18 @@ func TestRegisterRetriesTransientFailures(t *testing.T) {
 	}
 }
 
+func TestRegisterSurvivesARotation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service, client := newClient(t)
+		mustRegister(t, client, phone)
+		service.RotateKey()
+		mustRegister(t, client, bridge.Device{Token: secret.New("another"), Platform: "fcm"})
+		if registers, tokens := service.RequestCount(relaytest.EndpointRegister), service.RequestCount(relaytest.EndpointToken); registers != 3 || tokens != 2 {
+			t.Errorf("%d requests to the relay and %d for tokens", registers, tokens)
+		}
+	})
+}
+
 // chain names the types of the errors within err.
 func chain(err error) string {
 	var types []string
@@ -78,11 +90,11 @@ func TestRegisterRefusesBadDevices(t *testing.T) {
 		device bridge.Device
 	}{
 		{"deviceToken", bridge.Device{Platform: "ios"}},
-		{"deviceToken", bridge.Device{Token: "hunter2\n", Platform: "ios"}},
-		{"deviceToken", bridge.Device{Token: "hunter2\xff", Platform: "ios"}},
-		{"platform", bridge.Device{Token: "hunter2"}},
-		{"platform", bridge.Device{Token: "hunter2", Platform: "windows"}},
-		{"bundleId", bridge.Device{Token: "hunter2", Platform: "ios", BundleID: "com example"}},
+		{"deviceToken", bridge.Device{Token: secret.New("hunter2\n"), Platform: "ios"}},
+		{"deviceToken", bridge.Device{Token: secret.New("hunter2\xff"), Platform: "ios"}},
+		{"platform", bridge.Device{Token: secret.New("hunter2")}},
+		{"platform", bridge.Device{Token: secret.New("hunter2"), Platform: "windows"}},
+		{"bundleId", bridge.Device{Token: secret.New("hunter2"), Platform: "ios", BundleID: "com example"}},
 	}
 	service, client := newClient(t)
 	for _, tt := range tests {
@@ -91,7 +103,7 @@ func TestRegisterRefusesBadDevices(t *testing.T) {
 			t.Errorf("%v: error %v", tt.device, err)
 		}
 	}
-	if failed, ok := errors.AsType[*bridge.FieldError](client.Unregister(t.Context(), "")); !ok || failed.Field != "deviceToken" {
+	if failed, ok := errors.AsType[*bridge.FieldError](client.Unregister(t.Context(), secret.New(""))); !ok || failed.Field != "deviceToken" {
 		t.Errorf("Unregister: %v", failed)
 	}
 	if service.RequestCount(relaytest.EndpointToken) != 0 {
@@ -103,7 +115,7 @@ func TestTwoBridgesDoNotSeeEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service, alice := newClient(t)
 		bob, err := bridge.New(bridge.Config{
-			URL: service.RelayURL, TokenURL: service.TokenURL, ClientID: "bridge-bob", ClientSecret: service.AddClient("bridge-bob"),
+			URL: service.RelayURL, TokenURL: service.TokenURL, ClientID: "bridge-bob", ClientSecret: secret.New(service.AddClient("bridge-bob")),
 		}, quiet, bridge.WithHTTPClient(service.Client()))
 		if err != nil {
 			t.Fatal(err)
@@ -136,8 +148,8 @@ func TestRequests(t *testing.T) {
 		seen = append(seen, fmt.Sprintf("%s %s %s", r.Method, r.URL, body))
 		io.WriteString(w, `{"ok":true,"message":"done"}`)
 	})
-	mustRegister(t, client, phone, bridge.Device{Token: "t", Platform: "fcm", BundleID: "com.aptove.android"})
-	if err := client.Unregister(t.Context(), "t"); err != nil {
+	mustRegister(t, client, phone, bridge.Device{Token: secret.New("t"), Platform: "fcm", BundleID: "com.aptove.android"})
+	if err := client.Unregister(t.Context(), secret.New("t")); err != nil {
 		t.Error(err)
 	}
 	wantStatus(t, client, bridge.StatusSent)

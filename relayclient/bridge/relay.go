@@ -41,10 +41,10 @@ func (c *Client) do(ctx context.Context, r call) (reply, error) {
 	defer cancel()
 	resp, err := c.send(ctx, r)
 	if err != nil {
-		return reply{}, &RelayError{Call: r.String(), Err: answer.Error(err, append(r.secrets, c.config.ClientSecret)...)}
+		return reply{}, &RelayError{Call: r.String(), Err: answer.Error(err, append(r.secrets, c.config.ClientSecret.Reveal())...)}
 	}
 	defer resp.Body.Close()
-	secrets := append(r.secrets, bearer(resp), c.config.ClientSecret)
+	secrets := append(r.secrets, bearer(resp), c.config.ClientSecret.Reveal())
 
 	failed := &RelayError{Call: r.String(), StatusCode: resp.StatusCode}
 	body, err := answer.Read(resp, maxAnswer)

@@ -70,6 +70,7 @@ func (s *FileStore) Load(ctx context.Context) (Snapshot, error) {
 	if s.path == "" {
 		return Snapshot{}, errNotOpened
 	}
+	ctx = orBackground(ctx)
 	if err := ctx.Err(); err != nil {
 		return Snapshot{}, fmt.Errorf("pairing: read %s: %w", s.path, err)
 	}
@@ -144,6 +145,7 @@ func (s *FileStore) update(ctx context.Context, change func(*document) error) er
 	if s.path == "" {
 		return errNotOpened
 	}
+	ctx = orBackground(ctx)
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("pairing: write %s: %w", s.path, err)
 	}

@@ -1,6 +1,7 @@
 package pairing_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -415,6 +416,23 @@ func TestEmptyFileSaysWhatToDo(t *testing.T) {
 				t.Errorf("%q: want %q in: %v", contents, want, err)
 			}
 		}
+	}
+}
+
+func TestFileTakesANilContext(t *testing.T) {
+	s := openFile(t, filepath.Join(t.TempDir(), "devices.json"))
+	var none context.Context
+	if _, _, err := s.Pair(none, newDevice("1", "phone")); err != nil {
+		t.Errorf("Pair: %v", err)
+	}
+	if _, err := s.EnsureSalt(none, secret.New("salt")); err != nil {
+		t.Errorf("EnsureSalt: %v", err)
+	}
+	if snap, err := s.Load(none); err != nil || len(snap.Devices) != 1 {
+		t.Errorf("Load: got %v, %v", snap.Devices, err)
+	}
+	if err := s.Revoke(none, "1"); err != nil {
+		t.Errorf("Revoke: %v", err)
 	}
 }
 

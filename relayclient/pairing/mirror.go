@@ -75,9 +75,7 @@ type refresh struct {
 // A phone that the registry holds twice is paged once, by the record that was paired last: what was sealed to an older
 // key could not be opened, and the relay would take one of the two for a repetition of the other.
 func (r *Registry) Recipients(ctx context.Context) Recipients {
-	if ctx == nil {
-		ctx = context.Background()
-	}
+	ctx = orBackground(ctx)
 	m := &r.mirror
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -174,9 +174,9 @@ func (r *Registry) pair(ctx context.Context, req Request, caller string, ownOnly
 	}
 	res, err := call(ctx, r, func(store Store, ctx context.Context) (pairResult, error) {
 		devices, err := r.load(store, ctx)
-		if err != nil {
+		if err != nil && ownOnly {
 			return pairResult{}, err
-		}
+		} // without, go on: only a pairing makes tables again that somebody dropped
 		return pairInto(ctx, store, devices, d, ownOnly)
 	})
 	if err != nil {

@@ -40,3 +40,11 @@ type Snapshot struct {
 	Devices []Device    // in no particular order; those that cannot be used are among them, each with its Unusable
 	Salt    secret.Text // the installation's collapse salt; empty when none was stored yet
 }
+
+// orBackground is the context of a call: a nil one counts as context.Background().
+func orBackground(ctx context.Context) context.Context {
+	if ctx == nil {
+		return context.Background()
+	}
+	return ctx
+}

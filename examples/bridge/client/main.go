@@ -62,7 +62,7 @@ func run(ctx context.Context, pairingURL string) error {
 	deviceToken := fmt.Sprintf("%x", sha256.Sum256([]byte(rand.Text())))
 	for {
 		conn, _, err := websocket.Dial(ctx, paired.URL, &websocket.DialOptions{
-			HTTPClient: client, HTTPHeader: http.Header{"Authorization": {"Bearer " + paired.AuthToken}},
+			HTTPClient: client, HTTPHeader: http.Header{"Authorization": {"Bearer " + paired.AuthToken.Reveal()}},
 		})
 		if err != nil {
 			return err

@@ -79,7 +79,7 @@ func testPair(t *testing.T, b Backend) {
 	var want []pairing.Device
 	for _, change := range []func(*pairing.Device){
 		func(d *pairing.Device) {},
-		func(d *pairing.Device) { d.CreatedBy = "" },
+		func(d *pairing.Device) { d.CreatedBy, d.UpdatedBy = "", "" },
 		func(d *pairing.Device) { d.Name, d.Platform = "tablette d'été \"🚀\" <&>\\", "Ünïx\t\u2028" },
 		func(d *pairing.Device) {
 			d.Name, d.Platform = strings.Repeat("é", 64), strings.Repeat("😀", 32)
@@ -109,8 +109,10 @@ func testPairAgain(t *testing.T, b Backend) {
 	again := newDevice("renamed")
 	again.PublicKey, again.Platform, again.PushToken = first.PublicKey, "android", secret.New("another token")
 	again.CreatedAt, again.CreatedBy = first.CreatedAt.Add(time.Hour), "somebody else"
+	again.UpdatedAt, again.UpdatedBy = first.UpdatedAt.Add(time.Hour), ""
 	want := first
 	want.Name, want.Platform, want.PushToken = again.Name, again.Platform, again.PushToken
+	want.UpdatedAt, want.UpdatedBy = again.UpdatedAt, again.UpdatedBy
 
 	stored, created, err := other.Pair(t.Context(), again)
 	if err != nil || created {
@@ -254,8 +256,10 @@ func pair(t *testing.T, s pairing.Store, d pairing.Device) pairing.Device {
 // newDevice is a device with a key and an id of its own, as a Registry hands it to a store.
 func newDevice(name string) pairing.Device {
 	id := newID()
-	return pairing.Device{ID: id, Name: name, Platform: "ios", PushToken: secret.New("token-" + id), Suite: seal.X25519, PublicKey: seal.GenerateKey().Public(),
-		CreatedAt: time.Date(2026, 7, 23, 14, 0, 0, 0, time.UTC), CreatedBy: "parker"}
+	return pairing.Device{ID: id, Name: name, Platform: "ios", PushToken: secret.New("token-" + id),
+		Suite: seal.X25519, PublicKey: seal.GenerateKey().Public(),
+		CreatedAt: time.Date(2026, 7, 23, 14, 0, 0, 0, time.UTC), CreatedBy: "parker",
+		UpdatedAt: time.Date(2026, 7, 24, 14, 0, 0, 0, time.UTC), UpdatedBy: "quinn"}
 }
 
 // checkDevices compares two sets of devices. It spells them out, tokens and all, where a Device would print less.
@@ -264,8 +268,8 @@ func checkDevices(t *testing.T, where string, got []pairing.Device, want ...pair
 	spell := func(devices []pairing.Device) string {
 		var lines []string
 		for _, d := range devices {
-			lines = append(lines, fmt.Sprintf("%s %q %q %q %s %s %q", d.ID, d.Name, d.Platform, d.PushToken.Reveal(), d.PublicKey,
-				d.CreatedAt.Format(time.RFC3339Nano), d.CreatedBy))
+			lines = append(lines, fmt.Sprintf("%s %q %q %q %s %s %q %s %q", d.ID, d.Name, d.Platform, d.PushToken.Reveal(), d.PublicKey,
+				d.CreatedAt.Format(time.RFC3339Nano), d.CreatedBy, d.UpdatedAt.Format(time.RFC3339Nano), d.UpdatedBy))
 		}
 		slices.Sort(lines)
 		return strings.Join(lines, "\n")
