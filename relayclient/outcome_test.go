@@ -91,7 +91,7 @@ func TestRelaySaysWhatBecomesOfAnAlert(t *testing.T) {
 
 func TestNoAnswerIsATransportError(t *testing.T) {
 	relay := relaytest.NewRelay()
-	client, log := newClientAt(t, relay.URL)
+	client, log := newClientAt(t, relay.URL, relayclient.WithPatience(100*time.Millisecond))
 	_, devices := phones(2)
 	push := relayclient.Push{Alert: failure(), Salt: salt}
 

@@ -68,6 +68,7 @@ type message struct {
 	suites     []seal.Suite // of the devices
 	limit      int          // how many characters of ciphertext the relay is trusted to take
 	fits       fits         // to the budgets of all suites, at the limit and at the floor
+	sending    *sending     // has the connections; nil with WithHTTPClient
 }
 
 func newMessage(push Push, devices []pairing.Device, limit int) (message, error) {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
@@ -104,7 +105,7 @@ func TestShortQueryValuesDoNotShredErrors(t *testing.T) {
 	relay := relaytest.NewRelay()
 	url := relay.URL + "/?v=1&format=on&key=topsecretquery"
 	relay.Close()
-	client, _ := newClientAt(t, url)
+	client, _ := newClientAt(t, url, relayclient.WithPatience(100*time.Millisecond))
 	_, devices := phones(1)
 	err := client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices)[0].Err
 	if address := strings.TrimPrefix(relay.URL, "http://"); !strings.Contains(err.Error(), "dial tcp "+address+": con") {
@@ -119,7 +120,7 @@ func TestCredentialsAreSentAndNeverShown(t *testing.T) {
 	relay := relaytest.NewRelay()
 	defer relay.Close()
 	url := strings.Replace(relay.URL, "http://", "http://parker:correct%20horse@", 1) + "/?key=topsecretquery"
-	client, log := newClientAt(t, url)
+	client, log := newClientAt(t, url, relayclient.WithPatience(100*time.Millisecond))
 	_, devices := phones(2)
 	push := relayclient.Push{Alert: failure(), Salt: salt}
 
