@@ -1,6 +1,7 @@
 package seal
 
 import (
+	"crypto/fips140"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -13,7 +14,13 @@ import (
 // sealed safely, or the zero value of [PublicKey] or [PrivateKey].
 var ErrInvalidKey = errors.New("seal: invalid key")
 
-var errZeroKey = errors.New("the zero value is no key")
+// errZeroKey is the error of a key that nobody made, or that could not be made.
+func errZeroKey() error {
+	if fips140.Enforced() {
+		return fmt.Errorf("the zero value is no key: %w", ErrFIPSOnly)
+	}
+	return errors.New("the zero value is no key")
+}
 
 // PublicKey is a phone's public key, of one [Suite].
 //
@@ -62,7 +69,7 @@ func Fingerprint(raw []byte) string {
 // marshalled.
 func (k PublicKey) MarshalText() ([]byte, error) {
 	if k.IsZero() {
-		return nil, fmt.Errorf("%w: %w", ErrInvalidKey, errZeroKey)
+		return nil, fmt.Errorf("%w: %w", ErrInvalidKey, errZeroKey())
 	}
 	return base64.StdEncoding.AppendEncode(nil, []byte(k.raw)), nil
 }
