@@ -15,8 +15,11 @@ type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 // SetDial gives a client that makes its own connections another way to the relay.
 // It trusts what config does, if that is not nil.
 func SetDial(c *Client, dial Dial, config *tls.Config) {
+	dialer, err := newDialer(c.relay.url, c.timeout, config, dial)
+	if err != nil {
+		panic(err)
+	}
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
-	c.pool.dial, c.pool.tls = dial, config
-	c.pool.transport.TLSClientConfig = config.Clone()
+	c.pool.dialer = dialer
 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sealpush/sealpush/relayclient"
 )
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) {
 	if url == "" {
 		os.Exit(m.Run())
 	}
-	client, err := relayclient.New(url)
+	client, err := relayclient.New(url, relayclient.WithPatience(200*time.Millisecond))
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
