@@ -85,7 +85,8 @@ func hasSecrets(t *testing.T) map[string]any {
 	must(err)
 	_, err = store.EnsureSalt(t.Context(), secret.New(fleetSalt))
 	must(err)
-	registry := pairing.NewRegistry(store, pairing.WithLogger(quiet))
+	registry, err := pairing.NewRegistry(store, pairing.WithLogger(quiet))
+	must(err)
 	recipients := registry.Recipients(t.Context())
 	recipients.Devices = []pairing.Device{device}
 	database, err := pairing.NewSQL(sql.OpenDB(connector{dsn: "postgres://" + relayUser + ":" + relayPass + "@db"}), pairing.PostgreSQL)

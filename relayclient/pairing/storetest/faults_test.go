@@ -102,6 +102,12 @@ var faults = []struct {
 			return d, true, err
 		}}
 	}},
+	{"who paired last is not kept", "pair keeps every field", func(good pairing.Store) *faultyStore {
+		return &faultyStore{pair: func(ctx context.Context, d pairing.Device) (pairing.Device, bool, error) {
+			d.UpdatedBy = ""
+			return good.Pair(ctx, d)
+		}}
+	}},
 	{"a revocation that is forgotten", "revoke", func(pairing.Store) *faultyStore {
 		return &faultyStore{revoke: func(context.Context, string) error { return nil }}
 	}},
