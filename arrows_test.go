@@ -23,6 +23,7 @@ var arrows = map[string][]string{
 	"internal/answer":                   {},
 	"internal/baseurl":                  {},
 	"internal/clock":                    {},
+	"internal/requestbody":              {},
 	"internal/retry":                    {"internal/answer"},
 	"internal/transport":                {},
 	"pushauth":                          {"internal/answer", "internal/baseurl", "internal/clock", "internal/retry", "internal/transport"},
@@ -31,8 +32,9 @@ var arrows = map[string][]string{
 	"relayclient/pairing/storetest":     {"seal", "relayclient/pairing"},
 	"relayclient":                       {"seal", "payload", "relayclient/pairing", "internal/answer"},
 	"relayclient/bridge":                {"pushauth", "internal/answer", "internal/baseurl", "internal/clock", "internal/retry", "internal/transport"},
-	"relayclient/relaytest":             {"seal", "payload", "pushauth/verify"},
-	"relayclient/relaytest/apns":        {"relayclient/relaytest"},
+	"relay":                             {"secret", "seal", "pushauth/verify", "internal/requestbody"},
+	"relay/apns":                        {"secret", "relay"},
+	"relayclient/relaytest":             {"secret", "seal", "payload", "relay", "relay/apns", "pushauth/verify", "internal/requestbody"},
 	"relayclient/relaytest/conformance": {"internal/answer"},
 }
 

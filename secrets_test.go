@@ -27,13 +27,15 @@ import (
 	"testing"
 
 	"github.com/sealpush/sealpush/pushauth"
+	"github.com/sealpush/sealpush/relay"
+	"github.com/sealpush/sealpush/relay/apns"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
-	"github.com/sealpush/sealpush/relayclient/relaytest/apns"
 	"github.com/sealpush/sealpush/relayclient/relaytest/conformance"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // The secrets of these tests. None has eight characters in common with what may be shown.
@@ -117,7 +119,7 @@ func hasSecrets(t *testing.T) map[string]any {
 		"relayclient.Client":     sender,
 		"relayclient.Notifier":   notifier,
 		"relayclient.Push":       relayclient.Push{Salt: fleetSalt},
-		"relaytest.BridgeDevice": relaytest.BridgeDevice{Token: fcmToken, Platform: "android"},
+		"relay.BridgeDevice":     relay.BridgeDevice{Token: secret.New(fcmToken), Platform: "android"},
 		"relaytest.Phone":        relaytest.NewPhone(relaytest.WithPrivateKey(phoneKey), relaytest.WithPushToken(deviceToken)),
 		"relaytest.Request":      relaytest.Request{Query: relayQuery, Header: http.Header{"Authorization": {bearerToken}}, Body: []byte(agentMessage)},
 		"seal.PrivateKey":        phoneKey,
@@ -142,9 +144,13 @@ var noSecrets = map[string]string{
 	"relayclient.StatusError.Body":    "redacted when it is made",
 	"relaytest.Answer.Body":           "what a test scripts",
 	"relaytest.Answer.Header":         "what a test scripts",
-	"relaytest.BridgePush.Body":       "the relay reads it",
+	"relay.Bridge.config":             "whom it asks; a verifier's keys are public",
+	"relay.Relay.config":              "its parts print by their own methods",
+	"relay.TokenService.adminSecret":  "a function, which prints as an address",
+	"relay.TokenService.config":       "its key is a pointer, which prints as an address",
+	"relay.BridgePush.Body":           "the relay reads it",
 	"relaytest.BridgeService.tokens":  "a pointer; its URLs are what a test needs",
-	"relaytest.Message.Header":        "prints by its Format; tested there",
+	"apns.Message.Header":             "names an alert by its collapse id",
 	"relaytest.Relay.config":          "prints by its Format; tested there",
 	"verify.Verifier.config":          "what a relay demands is public",
 }

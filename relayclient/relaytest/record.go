@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/sealpush/sealpush/relay"
 )
 
 // A Request is one HTTP request as a relay received it, before anything was
@@ -28,13 +30,7 @@ type Request struct {
 
 // Envelope reads the request's body as the relay does. The error says which
 // member is wrong and how.
-func (r Request) Envelope() (Envelope, error) {
-	e, err := parseEnvelope(r.Body)
-	if err != nil {
-		return Envelope{}, fmt.Errorf("relaytest: %w", err)
-	}
-	return e, nil
-}
+func (r Request) Envelope() (relay.Envelope, error) { return relay.ParseEnvelope(r.Body) }
 
 // Format prints the request's method, path and size, for every verb.
 func (r Request) Format(s fmt.State, _ rune) { io.WriteString(s, r.String()) }
