@@ -20,6 +20,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // A daemon made of the guide's blocks: a phone pairs over HTTP, a job fails, the
@@ -45,7 +46,10 @@ func daemon(ctx context.Context, stateDir, relayURL, token string, phone *relayt
 	if err != nil {
 		return err
 	}
-	registry := pairing.NewRegistry(store)
+	registry, err := pairing.NewRegistry(store)
+	if err != nil {
+		return err
+	}
 	client, err := relayclient.New(relayURL) // https://relay.example/, credentials in it if need be
 	if err != nil {
 		return err
@@ -57,7 +61,10 @@ func daemon(ctx context.Context, stateDir, relayURL, token string, phone *relayt
 	}
 
 	callerLabel := func(*http.Request) string { return "parker" }
-	api := pairing.Handler(registry, notifier.Test, pairing.WithCaller(callerLabel))
+	api, err := pairing.Handler(registry, notifier.Test, pairing.WithCaller(callerLabel))
+	if err != nil {
+		return err
+	}
 	mux := http.NewServeMux()
 	mux.Handle("/push/", requireToken(token, api))
 
@@ -94,9 +101,12 @@ func TestDaemonGuideLooksCloser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry := pairing.NewRegistry(store)
+	registry, err := pairing.NewRegistry(store)
+	if err != nil {
+		t.Fatal(err)
+	}
 	phone := relaytest.NewPhone()
-	request := pairing.Request{Name: "phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: phone.PushToken()}
+	request := pairing.Request{Name: "phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: secret.New(phone.PushToken())}
 	if _, _, err := registry.Pair(t.Context(), request, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +140,7 @@ func warnOfDeadPhones(ctx context.Context, notifier *relayclient.Notifier, alert
 
 func showFit(alert payload.Alert, host string) error {
 	alert.Host = host
-	fitted, err := payload.Fit(alert, seal.MaxPlaintext)
+	fitted, err := payload.Fit(alert, seal.X25519.MaxPlaintext(3000))
 	if err != nil {
 		return err
 	}

@@ -27,13 +27,13 @@ func TestTokenRequest(t *testing.T) {
 		}
 		io.WriteString(w, `{"access_token":"tok","token_type":"bearer","expires_in":3600}`)
 	}))
-	if token := mustToken(t, source); token.Value != "tok" {
-		t.Errorf("token %s", token.Value)
+	if token := mustToken(t, source); token.Value.Reveal() != "tok" {
+		t.Errorf("token %s", token.Value.Reveal())
 	}
 	if got.method != "POST" || got.url != "https://token.example/token" || got.contentType != "application/json" {
 		t.Errorf("request was %s %s with %s", got.method, got.url, got.contentType)
 	}
-	if len(got.body) != 2 || got.body["client_id"] != credentials.ClientID || got.body["client_secret"] != credentials.ClientSecret {
+	if len(got.body) != 2 || got.body["client_id"] != credentials.ClientID || got.body["client_secret"] != credentials.ClientSecret.Reveal() {
 		t.Errorf("body was %v", got.body)
 	}
 }
@@ -119,7 +119,7 @@ func TestExpiry(t *testing.T) {
 				if tt.unknown || tt.want < time.Minute {
 					wantRequests = 2
 				}
-				if again := mustToken(t, source); again != token || requests != wantRequests {
+				if again := mustToken(t, source); !same(again, token) || requests != wantRequests {
 					t.Errorf("second call: %d requests in all, want %d", requests, wantRequests)
 				}
 			})
@@ -173,7 +173,7 @@ func TestErrorHidesTheSecret(t *testing.T) {
 		io.Copy(w, r.Body)
 	})
 	_, err := newSource(t, echo).Token(t.Context())
-	if text := fmt.Sprintf("%v %+v %#v", err, err, err); strings.Contains(text, credentials.ClientSecret) {
+	if text := fmt.Sprintf("%v %+v %#v", err, err, err); strings.Contains(text, credentials.ClientSecret.Reveal()) {
 		t.Errorf("error shows the secret: %s", text)
 	}
 	if !strings.Contains(err.Error(), credentials.ClientID) {

@@ -24,7 +24,7 @@ func (s *Source) fetch(ctx context.Context) (Token, error) {
 	start := time.Now()
 	resp, err := s.post(ctx)
 	if err != nil {
-		return Token{}, &TokenError{Err: answer.Error(err, s.credentials.ClientSecret)}
+		return Token{}, &TokenError{Err: answer.Error(err, s.credentials.ClientSecret.Reveal())}
 	}
 	defer resp.Body.Close()
 
@@ -34,7 +34,7 @@ func (s *Source) fetch(ctx context.Context) (Token, error) {
 	case resp.StatusCode/100 != 2:
 		failed.Message = s.message(body)
 	case err != nil:
-		failed.Err = fmt.Errorf("its answer cannot be read: %w", answer.Error(err, s.credentials.ClientSecret))
+		failed.Err = fmt.Errorf("its answer cannot be read: %w", answer.Error(err, s.credentials.ClientSecret.Reveal()))
 	default:
 		var token Token
 		if token, failed.Err = parseToken(body, start); failed.Err == nil {
@@ -47,7 +47,7 @@ func (s *Source) fetch(ctx context.Context) (Token, error) {
 func (s *Source) post(ctx context.Context) (*http.Response, error) {
 	body, err := json.Marshal(map[string]string{
 		"client_id":     s.credentials.ClientID,
-		"client_secret": s.credentials.ClientSecret,
+		"client_secret": s.credentials.ClientSecret.Reveal(),
 	})
 	if err != nil {
 		return nil, err
@@ -66,5 +66,5 @@ func (s *Source) message(body []byte) string {
 		text = strings.TrimSuffix(said.Error+": "+said.Description, ": ")
 	}
 	text = text[:min(len(text), 4*answer.MaxText)] // more than is kept, and little enough to search for the secret
-	return answer.Line(text, s.credentials.ClientSecret)
+	return answer.Line(text, s.credentials.ClientSecret.Reveal())
 }

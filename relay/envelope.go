@@ -83,17 +83,20 @@ func parseEnvelope(body []byte, device func(token string) (string, error)) (e En
 
 // The checks return what is wrong with a member's value, or "".
 
+// maxCiphertext is the longest ciphertext that is taken, in characters.
+const maxCiphertext = 3000
+
 func checkCiphertext(s string) string {
-	if len(s) > seal.MaxCiphertext {
-		return fmt.Sprintf("must be at most %d characters", seal.MaxCiphertext)
+	if len(s) > maxCiphertext {
+		return fmt.Sprintf("must be at most %d characters", maxCiphertext)
 	}
 	// Strict refuses stray bits at the end; line breaks it would skip.
 	raw, err := base64.StdEncoding.Strict().DecodeString(s)
 	if err != nil || strings.ContainsAny(s, "\r\n") {
 		return "must be standard base64 with padding"
 	}
-	if len(raw) < seal.Overhead {
-		return fmt.Sprintf("must be a sealed box, which has at least %d bytes", seal.Overhead)
+	if len(raw) < seal.X25519.Overhead() {
+		return fmt.Sprintf("must be a sealed box, which has at least %d bytes", seal.X25519.Overhead())
 	}
 	return ""
 }

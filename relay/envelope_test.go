@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sealpush/sealpush/seal"
 	"github.com/sealpush/sealpush/secret"
 )
 
@@ -69,7 +68,7 @@ func TestEnvelopeTakesTheDeployedBoxes(t *testing.T) {
 	for _, box := range boxes(t) {
 		want := Envelope{secret.New("8f3a1b5577990024"), box, strings.Repeat("0", 32), Passive, true}
 		got, err := ParseEnvelope(wire(t, want))
-		if len(box) > seal.MaxCiphertext {
+		if len(box) > maxCiphertext {
 			if err == nil {
 				t.Errorf("a box of %d characters was taken", len(box))
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 func TestNilOptions(t *testing.T) {
@@ -77,7 +78,7 @@ func TestAbsurdPushToken(t *testing.T) {
 	defer relay.Close()
 	client, _ := newClient(t, relay)
 	_, devices := phones(2)
-	devices[0].PushToken = strings.Repeat("0123456789abcdef", 1<<20)
+	devices[0].PushToken = secret.New(strings.Repeat("0123456789abcdef", 1<<20))
 	outcomes := client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices)
 	if !errors.Is(outcomes[0].Err, relayclient.ErrUnusableDevice) || relay.Stats().Requests != 1 {
 		t.Errorf("%v", outcomes[0].Err)
@@ -90,7 +91,7 @@ func TestSecretsStayOutOfEverythingPrinted(t *testing.T) {
 	const path, query, user, password = "hooks-capability", "query-capability", "parker-user", "hunter2-password"
 	relay := "http://" + user + ":" + password + "@relay.sealpush.test/" + path + "%2Fmore?k=" + query
 	_, devices := phones(1)
-	token := devices[0].PushToken
+	token := devices[0].PushToken.Reveal()
 	own := &http.Client{Transport: said(func(req *http.Request) error {
 		return fmt.Errorf("malformed answer %q\nlevel=INFO forged=yes %s %s %s", token, req.URL, req.Header["Authorization"], strings.ToUpper(token))
 	})}
@@ -119,7 +120,7 @@ func TestSecretsStayOutOfEverythingPrinted(t *testing.T) {
 		slog.New(slog.NewJSONHandler(&shown, nil)).Info("x", "thing", thing)
 	}
 	text := shown.String() + strings.Join(log.lines(), "\n")
-	for _, secret := range []string{path, query, user, password, token[:8], strings.ToUpper(token[:8]), salt, "gave up"} {
+	for _, secret := range []string{path, query, user, password, token[:8], strings.ToUpper(token[:8]), salt.Reveal(), "gave up"} {
 		for _, form := range []string{secret, fmt.Sprintf("%x", secret), fmt.Sprintf("%X", secret)} {
 			if strings.Contains(text, form) {
 				line := text[strings.LastIndex(text[:strings.Index(text, form)], "\n")+1:]
@@ -199,11 +200,16 @@ type panicky struct{}
 func (panicky) RoundTrip(*http.Request) (*http.Response, error) { panic("boom") }
 
 func TestPanickingTransportCostsItsDevice(t *testing.T) {
-	client, _ := newClientAt(t, "http://relay.sealpush.test", relayclient.WithHTTPClient(&http.Client{Transport: panicky{}}))
+	client, log := newClientAt(t, "http://relay.sealpush.test", relayclient.WithHTTPClient(&http.Client{Transport: panicky{}}))
 	_, devices := phones(2)
 	for _, outcome := range client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices) {
 		if outcome.Err == nil || !strings.Contains(outcome.Err.Error(), "boom") {
 			t.Errorf("%v", outcome.Err)
+		}
+	}
+	for _, line := range log.lines() { // says where it panicked
+		if !strings.Contains(line, "stack=") || !strings.Contains(line, "panicky.RoundTrip") {
+			t.Errorf("log %q", line)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // newNotifier returns a notifier over a registry file with n phones.
@@ -43,7 +44,11 @@ func registryFile(t *testing.T, content string, opts ...pairing.RegistryOption) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pairing.NewRegistry(store, opts...)
+	registry, err := pairing.NewRegistry(store, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return registry
 }
 
 func pairPhones(t *testing.T, registry *pairing.Registry, n int) []*relaytest.Phone {
@@ -51,7 +56,7 @@ func pairPhones(t *testing.T, registry *pairing.Registry, n int) []*relaytest.Ph
 	phones, _ := phones(n)
 	for _, phone := range phones {
 		_, _, err := registry.Pair(t.Context(), pairing.Request{
-			Name: "phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: phone.PushToken(),
+			Name: "phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: secret.New(phone.PushToken()),
 		}, "")
 		if err != nil {
 			t.Fatal(err)
@@ -214,7 +219,7 @@ func TestTestAlert(t *testing.T) {
 	}
 	var read []relaytest.Notification
 	for _, phone := range phones {
-		if phone.PushToken() != devices[1].PushToken {
+		if phone.PushToken() != devices[1].PushToken.Reveal() {
 			continue
 		}
 		if read, err = phone.Received(relay); err != nil {

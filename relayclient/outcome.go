@@ -42,6 +42,9 @@ type Outcome struct {
 	// or nothing, can make the phone ring; nothing is said by a relay that does
 	// not keep to the protocol. It is the relay's word, which nobody can check.
 	Relay RelayOutcome
+	// TrimmedToFloor means that the relay refuses more than 3000 characters of
+	// ciphertext, and the alert was cut to fit them: see WithMaxCiphertext.
+	TrimmedToFloor bool
 	// Err is nil when the relay accepted the alert (2xx): it has taken
 	// responsibility for forwarding, which is not yet a page on a phone. Any
 	// other answer is a *StatusError.
@@ -83,18 +86,26 @@ func readRelayOutcome(body io.Reader) RelayOutcome {
 type StatusError struct {
 	// StatusCode is the HTTP status.
 	StatusCode int
+	// LeadsTo is the URL that a redirect leads to, without credentials, query
+	// and secrets; empty when it does not say so, or leads nowhere.
+	LeadsTo string
 	// Body is the start of the answer as one line of printable text, at most 512
 	// bytes, without secrets.
 	Body string
 	// RetryAfter is the relay's Retry-After, 0 to 24 hours. Nothing waits for
 	// it: an alert is never sent twice.
 	RetryAfter time.Duration
+
+	namesCiphertext bool // a 400 whose body has that word in it, as the relay sent it
 }
 
 // Error names the status and quotes the body.
 func (e *StatusError) Error() string {
 	text := strings.TrimSpace(fmt.Sprintf("relayclient: relay answered %d %s", e.StatusCode, http.StatusText(e.StatusCode)))
-	if e.StatusCode/100 == 3 {
+	switch {
+	case e.StatusCode/100 == 3 && e.LeadsTo != "":
+		text += " (redirects are not followed: configure the URL it leads to, " + e.LeadsTo + ")"
+	case e.StatusCode/100 == 3:
 		text += " (redirects are not followed: configure the URL it leads to)"
 	}
 	if e.Body != "" {

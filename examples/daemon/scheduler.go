@@ -84,7 +84,7 @@ func (s *scheduler) runJob(ctx context.Context, j job, key string) run {
 	case r.failReason == "":
 		s.report(ctx, r.alert(), relayclient.WithPriority(relayclient.Passive))
 	case ctx.Err() != nil:
-		slog.Info("job stopped with the daemon", "job", j.name)
+		slog.Info("job stopped with the daemon", "name", j.name, "run_id", key)
 	default:
 		s.report(ctx, r.alert())
 	}

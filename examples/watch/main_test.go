@@ -20,6 +20,7 @@ import (
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // The test binary plays all parts: started with asWatch in its environment it is
@@ -110,8 +111,12 @@ func newFixture(t *testing.T) fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = pairing.NewRegistry(store).Pair(t.Context(), pairing.Request{
-		Name: "phone", Platform: "ios", PublicKey: f.phone.PublicKey(), PushToken: f.phone.PushToken(),
+	registry, err := pairing.NewRegistry(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = registry.Pair(t.Context(), pairing.Request{
+		Name: "phone", Platform: "ios", PublicKey: f.phone.PublicKey(), PushToken: secret.New(f.phone.PushToken()),
 	}, "")
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/pairing"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // What paging may add to the command's own time.
@@ -55,7 +55,9 @@ func (p *pager) open(relayURL, devices string) error {
 	if err != nil {
 		return err
 	}
-	p.registry = pairing.NewRegistry(readOnly{store, path})
+	if p.registry, err = pairing.NewRegistry(readOnly{store, path}); err != nil {
+		return err
+	}
 	p.notifier, err = relayclient.NewNotifier(client, p.registry, "")
 	return err
 }
@@ -100,7 +102,7 @@ func (r readOnly) Load(ctx context.Context) (pairing.Snapshot, error) {
 		return pairing.Snapshot{}, fmt.Errorf("there is no registry at %s: correct -devices, or pair a phone with the daemon that keeps it", r.path)
 	}
 	snapshot, err := r.FileStore.Load(ctx)
-	if err == nil && len(snapshot.Devices)+len(snapshot.Skipped) == 0 {
+	if err == nil && len(snapshot.Devices) == 0 {
 		err = fmt.Errorf("no phone is paired in %s", r.path)
 	}
 	return snapshot, err
@@ -108,7 +110,10 @@ func (r readOnly) Load(ctx context.Context) (pairing.Snapshot, error) {
 
 // EnsureSalt keeps the candidate for this page alone where the file has no salt,
 // which every daemon writes with the first phone.
-func (r readOnly) EnsureSalt(ctx context.Context, candidate string) (string, error) {
+func (r readOnly) EnsureSalt(ctx context.Context, candidate secret.Text) (secret.Text, error) {
 	snapshot, err := r.FileStore.Load(ctx)
-	return cmp.Or(snapshot.Salt, candidate), err
+	if snapshot.Salt.IsZero() {
+		snapshot.Salt = candidate
+	}
+	return snapshot.Salt, err
 }

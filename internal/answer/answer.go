@@ -27,11 +27,11 @@ const maxRetryAfter = 24 * time.Hour
 
 // window is how much of a text is looked at, in bytes: enough behind the cut to
 // recognise what begins before it. It also bounds the work that an answer costs.
-const window = MaxText + tokenSize
+const window = MaxText + opaqueSize
 
 // Text reads the start of body and returns at most MaxText bytes of it as one
-// printable line. Every piece of a secret in it is replaced: servers quote
-// requests in their errors. What a failing body gave before it failed counts.
+// printable line. Each secret in it is replaced, and whatever looks like a token:
+// servers quote requests in their errors. What a failing body gave before it failed counts.
 func Text(body io.Reader, secrets ...string) string {
 	raw, _ := io.ReadAll(io.LimitReader(body, window))
 	return Line(string(raw), secrets...)
@@ -43,9 +43,9 @@ func Line(text string, secrets ...string) string {
 	for i, secret := range secrets {
 		shown[i] = printable(secret)
 	}
-	unseen := 0 // at the end, which may hold the start of a secret
+	unseen := 0 // at the end, which may hold the start of a token
 	if len(text) >= window {
-		text, unseen = text[:window], tokenSize-1
+		text, unseen = text[:window], opaqueSize-1
 	}
 	text = printable(text)
 	text = redact(text, max(0, len(text)-unseen), shown)

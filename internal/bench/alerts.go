@@ -24,7 +24,7 @@ func longFailure() payload.Alert {
 
 func alerts() ([]row, error) {
 	alert, salt := longFailure(), payload.NewSalt()
-	fit := func() { must(payload.Fit(alert, seal.MaxPlaintext)) }
+	fit := func() { must(payload.Fit(alert, seal.X25519.MaxPlaintext(3000))) }
 	marshal := func() { must(alert.MarshalJSON()) }
 	collapse := func() { runtime.KeepAlive(alert.CollapseID(salt)) }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sealpush/sealpush/pushauth"
 	"github.com/sealpush/sealpush/relayclient/bridge"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // foreign is 1 KiB that a phone says to an agent, escapes and all.
@@ -47,7 +48,7 @@ func bridging() ([]row, error) {
 	quiet := slog.New(slog.DiscardHandler)
 	httpClient := &http.Client{Transport: roundTripper(services)}
 	source, err := pushauth.NewSource(
-		pushauth.Credentials{TokenURL: "https://token.example", ClientID: "bench", ClientSecret: "secret"},
+		pushauth.Credentials{TokenURL: "https://token.example", ClientID: "bench", ClientSecret: secret.New("secret")},
 		pushauth.WithHTTPClient(httpClient), pushauth.WithLogger(quiet))
 	if err != nil {
 		return nil, err
@@ -56,7 +57,7 @@ func bridging() ([]row, error) {
 		return nil, err
 	}
 	client, err := bridge.New(
-		bridge.Config{URL: "https://relay.example", TokenURL: "https://token.example", ClientID: "bench", ClientSecret: "secret"},
+		bridge.Config{URL: "https://relay.example", TokenURL: "https://token.example", ClientID: "bench", ClientSecret: secret.New("secret")},
 		bridge.WithHTTPClient(httpClient), bridge.WithLogger(quiet), bridge.WithCooldown(time.Hour))
 	if err != nil {
 		return nil, err

@@ -17,9 +17,9 @@ import (
 // libsodium has to do before posting is crypto_box_seal and base64.
 func sealing() ([]row, error) {
 	key := seal.GenerateKey().Public()
-	public := [seal.KeySize]byte(key.Bytes())
-	message := make([]byte, seal.MaxPlaintext)
-	sealed := make([]byte, seal.MaxPlaintext+seal.Overhead)
+	public := [32]byte(key.Bytes())
+	message := make([]byte, seal.X25519.MaxPlaintext(3000))
+	sealed := make([]byte, len(message)+overhead)
 
 	ours := func() { must(seal.Seal(key, message)) }
 	sodium := func() {

@@ -13,6 +13,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // phones are what a daemon knows of n paired phones. They share a key, since
@@ -21,7 +22,7 @@ func phones(n int) []pairing.Device {
 	key := seal.GenerateKey().Public()
 	devices := make([]pairing.Device, n)
 	for i := range devices {
-		devices[i] = pairing.Device{ID: rand.Text(), PushToken: rand.Text() + rand.Text(), PublicKey: key}
+		devices[i] = pairing.Device{ID: rand.Text(), PushToken: secret.New(rand.Text() + rand.Text()), PublicKey: key}
 	}
 	return devices
 }
@@ -50,7 +51,7 @@ func sending() ([]row, error) {
 	defer client.Close()
 	push := relayclient.Push{Alert: longFailure(), Salt: payload.NewSalt()}
 	devices := phones(1000)
-	plaintext := must(payload.Fit(push.Alert, seal.MaxPlaintext)).Plaintext
+	plaintext := must(payload.Fit(push.Alert, seal.X25519.MaxPlaintext(3000))).Plaintext
 
 	send := func(fanOut int) func(int) {
 		return func(ops int) {

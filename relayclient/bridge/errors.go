@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	// ErrUnauthorized is what a [RelayError] matches when the relay answered 401 twice: it does not take the tokens
+	// ErrUnauthorized is what a [RelayError] matches when the relay answered 401: it does not take the tokens
 	// of this token service, or not for this client.
 	ErrUnauthorized = errors.New("bridge: the relay does not take this client's tokens")
 

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+
+	"github.com/sealpush/sealpush/secret"
 )
 
 const (
@@ -179,11 +181,12 @@ func parseParams(raw json.RawMessage) (Device, error) {
 		return Device{}, &FieldError{"params", "must be an object"}
 	}
 	var device Device
+	var token string
 	for _, field := range []struct {
 		name string
 		to   *string
 	}{
-		{"deviceToken", &device.Token},
+		{"deviceToken", &token},
 		{"platform", &device.Platform},
 		{"bundleId", &device.BundleID},
 	} {
@@ -195,6 +198,7 @@ func parseParams(raw json.RawMessage) (Device, error) {
 			return Device{}, &FieldError{field.name, "must be a string"}
 		}
 	}
+	device.Token = secret.New(token)
 	return device, nil
 }
 

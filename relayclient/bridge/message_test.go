@@ -133,7 +133,7 @@ func TestHandleMessage(t *testing.T) {
 
 func TestHandleMessageUnregisters(t *testing.T) {
 	service, client := newClient(t)
-	mustRegister(t, client, phone, bridge.Device{Token: "another", Platform: "fcm"})
+	mustRegister(t, client, phone, bridge.Device{Token: secret.New("another"), Platform: "fcm"})
 	handled, err := client.HandleMessage(t.Context(), []byte(`{"method":"bridge/unregisterPushToken","params":{"deviceToken":"hunter2-device-token"}}`))
 	if !handled || err != nil {
 		t.Errorf("handled = %v, error %v", handled, err)

@@ -9,13 +9,14 @@ import (
 
 	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 const clientID = "bridge-home-office"
 
 var (
 	notification = bridge.Notification{Title: "Agent Name", Body: "New activity"}
-	phone        = bridge.Device{Token: "hunter2-device-token", Platform: "apns"}
+	phone        = bridge.Device{Token: secret.New("hunter2-device-token"), Platform: "apns"}
 	quiet        = bridge.WithLogger(slog.New(slog.DiscardHandler))
 )
 
@@ -37,7 +38,7 @@ func newService(tb testing.TB) (*relaytest.BridgeService, bridge.Config) {
 		URL:          service.RelayURL,
 		TokenURL:     service.TokenURL,
 		ClientID:     clientID,
-		ClientSecret: service.AddClient(clientID),
+		ClientSecret: secret.New(service.AddClient(clientID)),
 	}
 }
 

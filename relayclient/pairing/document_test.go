@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 func daemonFile(t testing.TB) []byte {
@@ -23,7 +24,7 @@ func daemonFile(t testing.TB) []byte {
 }
 
 func testDevice(name string) Device {
-	return Device{ID: randomHex(8), Name: name, Platform: "ios", PushToken: "token-of-" + name,
+	return Device{ID: randomHex(8), Name: name, Platform: "ios", PushToken: secret.New("token-of-" + name),
 		PublicKey: seal.GenerateKey().Public(), CreatedAt: time.Date(2026, 7, 23, 14, 0, 0, 0, time.UTC)}
 }
 

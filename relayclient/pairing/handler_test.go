@@ -28,7 +28,7 @@ func newAPI(t *testing.T, test pairing.Tester) api {
 	store := &memoryStore{}
 	reg, log := newRegistry(store)
 	caller := func(r *http.Request) string { return r.Header.Get("X-Label") }
-	server := httptest.NewServer(pairing.Handler(reg, test, pairing.WithCaller(caller)))
+	server := httptest.NewServer(handlerOver(t, reg, test, pairing.WithCaller(caller)))
 	t.Cleanup(server.Close)
 	return api{server.URL, store, log}
 }
@@ -84,8 +84,9 @@ func TestHandlerPairsListsAndRevokes(t *testing.T) {
 	id, _ := device["id"].(string)
 	createdAt, _ := device["createdAt"].(string)
 	want := map[string]any{"created": true, "device": map[string]any{
-		"id": id, "name": "phone", "platform": "ios", "publicKey": key, "fingerprint": mustKey(t, key).Fingerprint(),
+		"id": id, "name": "phone", "platform": "ios", "suite": "x25519", "sealableHere": true, "publicKey": key, "fingerprint": mustKey(t, key).Fingerprint(),
 		"pushToken": "…11d357", "createdAt": createdAt, "createdBy": "parker",
+		"updatedAt": createdAt, "updatedBy": "parker",
 	}}
 	if diff := cmp.Diff(want, answer); status != 201 || diff != "" {
 		t.Errorf("pair: %d, -want +got:\n%s", status, diff)
@@ -96,7 +97,7 @@ func TestHandlerPairsListsAndRevokes(t *testing.T) {
 
 	status, answer, _ = a.do(t, "POST", "/push/devices", body("renamed", "ios", key, token))
 	if got := answer["device"].(map[string]any); status != 200 || answer["created"] != false || got["id"] != id ||
-		got["name"] != "renamed" || got["createdBy"] != "parker" {
+		got["name"] != "renamed" || got["createdBy"] != "parker" || got["updatedBy"] != nil {
 		t.Errorf("pair again: %d %v", status, answer)
 	}
 	status, answer, _ = a.do(t, "GET", "/push/devices", "")
@@ -154,16 +155,15 @@ func TestHandlerPairingVectors(t *testing.T) {
 func TestHandlerRefuses(t *testing.T) {
 	store := &memoryStore{}
 	reg, _ := newRegistry(store)
-	handler := pairing.Handler(reg, func(context.Context, string) (int, error) { return 0, pairing.ErrUnknownDevice })
+	handler := handlerOver(t, reg, func(context.Context, string) (int, error) { return 0, pairing.ErrUnknownDevice })
 	good := body("phone", "ios", key, token)
 	for _, c := range []struct {
 		name, method, path, body, contentType string
 		status                                int
 		allow                                 string
 	}{
-		{"a form", "POST", "/push/devices", good, "application/x-www-form-urlencoded", 415, ""},
-		{"text", "POST", "/push/devices", good, "text/plain", 415, ""},
-		{"no content type", "POST", "/push/devices", good, "", 415, ""},
+		{"an unknown charset", "POST", "/push/devices", good, "application/json; charset=x-bogus", 400, ""},
+		{"UTF-16", "POST", "/push/devices", good, "text/plain; charset=\"UTF-16\"", 400, ""},
 		{"a body of 10 MB", "POST", "/push/devices", strings.Repeat(" ", 10<<20), "application/json", 413, ""},
 		{"half a body", "POST", "/push/devices", good[:20], "application/json", 400, ""},
 		{"PUT", "PUT", "/push/devices", good, "application/json", 405, "GET, HEAD, POST"},
@@ -230,20 +230,12 @@ func TestHandlerTests(t *testing.T) {
 	})
 }
 
-func TestHandlerNeedsARegistryAndNoCaller(t *testing.T) {
-	func() {
-		defer func() {
-			if recover() == nil {
-				t.Error("no registry was accepted")
-			}
-		}()
-		pairing.Handler(nil, nil)
-	}()
+func TestHandlerNeedsNoCaller(t *testing.T) {
 	reg, _ := newRegistry(&memoryStore{})
 	req := httptest.NewRequest("POST", "/push/devices", strings.NewReader(body("phone", "ios", key, token)))
 	req.Header.Set("Content-Type", "application/json")
 	rec := httptest.NewRecorder()
-	pairing.Handler(reg, nil, pairing.WithCaller(nil)).ServeHTTP(rec, req)
+	handlerOver(t, reg, nil).ServeHTTP(rec, req)
 	if rec.Code != 201 || !strings.Contains(rec.Body.String(), `"createdBy":null`) {
 		t.Errorf("got %d %s", rec.Code, rec.Body)
 	}

@@ -24,7 +24,7 @@ import (
 // pageTo seals an alert to a phone and posts it.
 func pageTo(t testing.TB, relay *relaytest.Relay, phone *relaytest.Phone, alert payload.Alert) {
 	t.Helper()
-	fitted, err := payload.Fit(alert, seal.MaxPlaintext)
+	fitted, err := payload.Fit(alert, seal.X25519.MaxPlaintext(3000))
 	if err != nil {
 		t.Fatal(err)
 	}

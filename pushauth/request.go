@@ -10,61 +10,61 @@ import (
 	"github.com/sealpush/sealpush/internal/clock"
 )
 
-// flight is one request to the token service and those who wait for it. It belongs to no single caller: it ends when
-// the answer is there, after fetchTimeout, or when nobody waits any more.
-type flight struct {
+// request is a fetch under way and those who wait for it. It belongs to no single caller: it ends when the answer is
+// there, after fetchTimeout, or when nobody waits any more.
+type request struct {
 	waiting int // under Source.mu
 	cancel  context.CancelFunc
 
-	landed chan struct{} // closed when token and err are set
-	token  Token
-	err    error
+	done  chan struct{} // closed when token and err are set
+	token Token
+	err   error
 }
 
-// takeOff starts a flight. s.mu is held.
-func (s *Source) takeOff(ctx context.Context) *flight {
+// start starts a request. s.mu is held.
+func (s *Source) start(ctx context.Context) *request {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), fetchTimeout, errFetchTimeout)
-	f := &flight{cancel: cancel, landed: make(chan struct{})}
-	s.flight = f
+	r := &request{cancel: cancel, done: make(chan struct{})}
+	s.request = r
 	go func() {
 		defer cancel()
-		f.token, f.err = s.fetch(ctx)
-		s.land(f)
-		close(f.landed)
+		r.token, r.err = s.fetch(ctx)
+		s.finish(r)
+		close(r.done)
 	}()
-	return f
+	return r
 }
 
 var errFetchTimeout = fmt.Errorf("no token within %v: %w", fetchTimeout, context.DeadlineExceeded)
 
-// leave is for a caller who gives up; the last one calls the flight off. The next caller starts a new one.
-func (s *Source) leave(f *flight) {
+// leave is for a caller who gives up; the last one cancels the request. The next caller starts a new one.
+func (s *Source) leave(r *request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f.waiting--
-	if f.waiting == 0 && s.flight == f {
-		s.flight = nil
-		f.cancel()
+	r.waiting--
+	if r.waiting == 0 && s.request == r {
+		s.request = nil
+		r.cancel()
 	}
 }
 
-// land records how the flight ended.
-func (s *Source) land(f *flight) {
+// finish records how the request ended.
+func (s *Source) finish(r *request) {
 	s.mu.Lock()
-	calledOff := s.flight != f
-	if !calledOff {
-		s.flight = nil
+	cancelled := s.request != r
+	if !cancelled {
+		s.request = nil
 	}
 	switch {
-	case f.err == nil:
+	case r.err == nil:
 		s.failure = nil
-		s.keep(f.token)
-	case !calledOff: // else the token service is not to blame
-		s.failure, s.retryAt = f.err, clock.NewDeadline(time.Now(), holdFor(f.err))
+		s.keep(r.token)
+	case !cancelled: // else the token service is not to blame
+		s.failure, s.retryAt = r.err, clock.NewDeadline(time.Now(), holdFor(r.err))
 	}
 	s.mu.Unlock()
-	if !calledOff {
-		s.report(f) // without the lock, for the caller's handler may want a token
+	if !cancelled {
+		s.report(r) // without the lock, for the caller's handler may want a token
 	}
 }
 
@@ -78,23 +78,22 @@ func (s *Source) keep(token Token) {
 	s.cached.Store(&cachedToken{
 		token: token,
 		// "Until less than 60 s remain": at 60 s sharp it is still good.
-		stale:  clock.NewDeadline(now, life-refreshMargin+1),
-		dead:   clock.NewDeadline(now, life),
-		proven: clock.NewDeadline(now, dropInterval),
+		stale: clock.NewDeadline(now, life-refreshMargin+1),
+		dead:  clock.NewDeadline(now, life),
 	})
 }
 
 // report logs what happened, except for a failure that the callers are told of.
-func (s *Source) report(f *flight) {
+func (s *Source) report(r *request) {
 	client := slog.String("client_id", s.credentials.ClientID)
-	if f.err != nil {
+	if r.err != nil {
 		if c := s.cached.Load(); c != nil && !c.dead.Reached() {
 			s.log().Warn("push token not refreshed, using the old one",
-				client, "expires", c.token.Expiry, "retry_in", holdFor(f.err), "error", f.err)
+				client, "expires", c.token.Expiry, "retry_in", holdFor(r.err), "error", r.err)
 		}
 		return
 	}
-	life := time.Until(f.token.Expiry)
+	life := time.Until(r.token.Expiry)
 	if life <= refreshMargin { // it is fetched for every call, which would fill the log
 		s.log().Debug("fetched push token, not cached", client)
 		return
