@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -28,6 +29,11 @@ type BridgeDevice struct {
 	Token    secret.Text // APNs or FCM device token
 	Platform string      // "ios" or "android"
 	BundleID string      // "" if the bridge gave none
+}
+
+// String describes the device without its token.
+func (d BridgeDevice) String() string {
+	return fmt.Sprintf("%q device of %q", d.Platform, d.BundleID)
 }
 
 func (d BridgeDevice) sameToken(other BridgeDevice) bool { return d.Token.Equal(other.Token) }
