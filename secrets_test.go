@@ -78,7 +78,8 @@ func hasSecrets(t *testing.T) map[string]any {
 	must(err)
 	sender, err := relayclient.New("https://" + relayUser + ":" + relayPass + "@relay.example/?key=" + relayQuery)
 	must(err)
-	outbox := bridge.NewOutbox(nil, bridge.Notification{}, 0)
+	outbox, err := bridge.NewOutbox(nil, bridge.Notification{Title: "Agent", Body: "New activity"})
+	must(err)
 	must(outbox.Send(t.Context(), []byte(agentMessage)))
 	device := pairing.Device{ID: "02177c7da112d2b0", Name: "phone", Platform: "ios", PushToken: secret.New(deviceToken), PublicKey: phoneKey.Public()}
 	store, err := pairing.OpenFile(filepath.Join(t.TempDir(), "devices.json"))

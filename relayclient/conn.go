@@ -126,7 +126,8 @@ func (b *answerBody) Close() error {
 	return err
 }
 
-// A countedConn counts what is written to it.
+// A countedConn counts what is written to it. A write that fails part way is no error: the relay may have answered and
+// closed before it had read everything, and its answer, or the end of the connection, is there to be read.
 type countedConn struct {
 	net.Conn
 	written *atomic.Int64
@@ -135,5 +136,8 @@ type countedConn struct {
 func (c countedConn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
 	c.written.Add(int64(n))
+	if n > 0 {
+		return len(p), nil
+	}
 	return n, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"net/netip"
 )
 
 // HostName is the name of a machine that gives it so.
@@ -23,3 +24,11 @@ func SetDial(c *Client, dial Dial, config *tls.Config) {
 	defer c.pool.mu.Unlock()
 	c.pool.dialer = dialer
 }
+
+// NewResolver returns the dial of a resolver that looks up names and connects to addresses with these.
+func NewResolver(lookUp func(ctx context.Context, network, host string) ([]netip.Addr, error), connect Dial) Dial {
+	return (&resolver{lookUp: lookUp, connect: connect}).dial
+}
+
+// Address returns where a client that makes its own connections has its relay.
+func Address(c *Client) string { return c.pool.dialer.address }
