@@ -131,17 +131,14 @@ func (b *logBuffer) take() string {
 	return b.buf.String()
 }
 
-func newRegistry(store pairing.Store) (*pairing.Registry, *logBuffer) {
+func newRegistry(store pairing.Store, opts ...pairing.RegistryOption) (*pairing.Registry, *logBuffer) {
 	log := new(logBuffer)
-	return registryWith(store, pairing.WithLogger(slog.New(slog.NewTextHandler(log, nil)))), log
-}
-
-func registryWith(store pairing.Store, opts ...pairing.RegistryOption) *pairing.Registry {
+	opts = append(opts, pairing.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
 	reg, err := pairing.NewRegistry(store, opts...)
 	if err != nil {
 		panic(err)
 	}
-	return reg
+	return reg, log
 }
 
 func handlerOver(t *testing.T, reg *pairing.Registry, test pairing.Tester, opts ...pairing.HandlerOption) http.Handler {
