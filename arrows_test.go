@@ -32,7 +32,7 @@ var arrows = map[string][]string{
 	"pushauth/verify":                   {"internal/answer", "internal/clock", "internal/transport"},
 	"relayclient/pairing":               {"seal", "internal/clock", "internal/regular"},
 	"relayclient/pairing/storetest":     {"seal", "relayclient/pairing"},
-	"relayclient":                       {"seal", "payload", "relayclient/pairing", "internal/answer", "internal/input"},
+	"relayclient":                       {"seal", "payload", "relayclient/pairing", "internal/answer", "internal/clock", "internal/input"},
 	"relayclient/bridge":                {"pushauth", "secret", "internal/answer", "internal/clock", "internal/input", "internal/regular", "internal/retry", "internal/transport"},
 	"relayclient/relaytest":             {"seal", "payload", "pushauth/verify"},
 	"relayclient/relaytest/apns":        {"relayclient/relaytest"},

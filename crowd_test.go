@@ -39,9 +39,18 @@ func TestCrowd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry := pairing.NewRegistry(store, pairing.WithLogger(quiet))
-	handler := pairing.Handler(registry, nil)
-	outbox := bridge.NewOutbox(client, bridge.Notification{Title: "Agent", Body: "New activity"}, 16)
+	registry, err := pairing.NewRegistry(store, pairing.WithLogger(quiet))
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err := pairing.Handler(registry, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outbox, err := bridge.NewOutbox(client, bridge.Notification{Title: "Agent", Body: "New activity"}, bridge.WithMaxMessages(16))
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	var crowd sync.WaitGroup
 	for i := range 64 {
@@ -82,7 +91,7 @@ func TestCrowd(t *testing.T) {
 				outbox.Close() // during the others' Send
 			}
 			if i%8 == 0 { // each write reaches the disk
-				paired, _, err := registry.Pair(ctx, pairing.Request{Name: "phone", Platform: "ios", PushToken: secret.New("token"), PublicKey: seal.GenerateKey().Public()}, "")
+				paired, _, err := registry.Pair(ctx, pairing.Request{Name: "phone", Platform: "ios", PushToken: device.Token, PublicKey: seal.GenerateKey().Public()}, "")
 				want("Pair", err)
 				want("Revoke", registry.Revoke(ctx, paired.ID))
 			}

@@ -28,7 +28,11 @@ func TestReadmePagesAPhone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = pairing.NewRegistry(store).Pair(t.Context(), pairing.Request{
+	registry, err := pairing.NewRegistry(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = registry.Pair(t.Context(), pairing.Request{
 		Name: "phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: secret.New(phone.PushToken()),
 	}, "")
 	if err != nil {

@@ -25,7 +25,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode"
 
+	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/pushauth"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/bridge"
@@ -78,14 +80,16 @@ func hasSecrets(t *testing.T) map[string]any {
 	must(err)
 	sender, err := relayclient.New("https://" + relayUser + ":" + relayPass + "@relay.example/?key=" + relayQuery)
 	must(err)
-	outbox := bridge.NewOutbox(nil, bridge.Notification{}, 0)
+	outbox, err := bridge.NewOutbox(nil, bridge.Notification{Title: "Agent", Body: "New activity"})
+	must(err)
 	must(outbox.Send(t.Context(), []byte(agentMessage)))
 	device := pairing.Device{ID: "02177c7da112d2b0", Name: "phone", Platform: "ios", PushToken: secret.New(deviceToken), PublicKey: phoneKey.Public()}
 	store, err := pairing.OpenFile(filepath.Join(t.TempDir(), "devices.json"))
 	must(err)
 	_, err = store.EnsureSalt(t.Context(), secret.New(fleetSalt))
 	must(err)
-	registry := pairing.NewRegistry(store, pairing.WithLogger(quiet))
+	registry, err := pairing.NewRegistry(store, pairing.WithLogger(quiet))
+	must(err)
 	recipients := registry.Recipients(t.Context())
 	recipients.Devices = []pairing.Device{device}
 	database, err := pairing.NewSQL(sql.OpenDB(connector{dsn: "postgres://" + relayUser + ":" + relayPass + "@db"}), pairing.PostgreSQL)
@@ -179,6 +183,25 @@ func TestNothingPrintsASecret(t *testing.T) {
 			}
 			wantNoSecret(t, out.String(), []form{asText, asHex, asNumbers, asGo})
 		})
+	}
+}
+
+// A phone chooses its name and its platform, a bridge's app its bundle id, a relay's client the path of a request.
+func TestNothingPrintsControlCharacters(t *testing.T) {
+	const nasty = "a\x1b]0;title\a\r\nb\u202e\u0085\x7f"
+	for _, value := range []any{
+		pairing.Device{ID: nasty, Name: nasty, Platform: nasty, Suite: nasty, PushToken: secret.New(nasty)},
+		pairing.Request{Name: nasty, Platform: nasty, PushToken: secret.New(nasty)},
+		relayclient.Push{Alert: payload.Alert{Kind: nasty}},
+		relaytest.BridgeDevice{Platform: nasty, BundleID: nasty},
+		relaytest.Envelope{CollapseID: nasty, Priority: nasty},
+		relaytest.Message{Header: http.Header{"Apns-Collapse-Id": {nasty}}},
+		relaytest.Request{Method: nasty, Path: nasty},
+	} {
+		text := fmt.Sprint(value)
+		if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("%T prints %q", value, text)
+		}
 	}
 }
 

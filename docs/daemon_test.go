@@ -46,7 +46,10 @@ func daemon(ctx context.Context, stateDir, relayURL, token string, phone *relayt
 	if err != nil {
 		return err
 	}
-	registry := pairing.NewRegistry(store)
+	registry, err := pairing.NewRegistry(store)
+	if err != nil {
+		return err
+	}
 	client, err := relayclient.New(relayURL) // https://relay.example/, credentials in it if need be
 	if err != nil {
 		return err
@@ -58,7 +61,10 @@ func daemon(ctx context.Context, stateDir, relayURL, token string, phone *relayt
 	}
 
 	callerLabel := func(*http.Request) string { return "parker" }
-	api := pairing.Handler(registry, notifier.Test, pairing.WithCaller(callerLabel))
+	api, err := pairing.Handler(registry, notifier.Test, pairing.WithCaller(callerLabel))
+	if err != nil {
+		return err
+	}
 	mux := http.NewServeMux()
 	mux.Handle("/push/", requireToken(token, api))
 
@@ -95,7 +101,10 @@ func TestDaemonGuideLooksCloser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry := pairing.NewRegistry(store)
+	registry, err := pairing.NewRegistry(store)
+	if err != nil {
+		t.Fatal(err)
+	}
 	phone := relaytest.NewPhone()
 	request := pairing.Request{Name: "phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: secret.New(phone.PushToken())}
 	if _, _, err := registry.Pair(t.Context(), request, ""); err != nil {

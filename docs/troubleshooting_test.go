@@ -147,7 +147,7 @@ func (s *sources) addWarning(call *ast.CallExpr) {
 		return
 	}
 	switch method.Sel.Name {
-	case "Warn", "WarnContext", "Error", "ErrorContext", "Log", "LogAttrs", "log":
+	case "Warn", "WarnContext", "Error", "ErrorContext", "Log", "LogAttrs", "log", "logLine":
 	default:
 		return
 	}

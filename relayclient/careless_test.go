@@ -200,11 +200,16 @@ type panicky struct{}
 func (panicky) RoundTrip(*http.Request) (*http.Response, error) { panic("boom") }
 
 func TestPanickingTransportCostsItsDevice(t *testing.T) {
-	client, _ := newClientAt(t, "http://relay.sealpush.test", relayclient.WithHTTPClient(&http.Client{Transport: panicky{}}))
+	client, log := newClientAt(t, "http://relay.sealpush.test", relayclient.WithHTTPClient(&http.Client{Transport: panicky{}}))
 	_, devices := phones(2)
 	for _, outcome := range client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices) {
 		if outcome.Err == nil || !strings.Contains(outcome.Err.Error(), "boom") {
 			t.Errorf("%v", outcome.Err)
+		}
+	}
+	for _, line := range log.lines() { // says where it panicked
+		if !strings.Contains(line, "stack=") || !strings.Contains(line, "panicky.RoundTrip") {
+			t.Errorf("log %q", line)
 		}
 	}
 }

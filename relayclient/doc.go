@@ -32,11 +32,21 @@
 //
 // A POST is never repeated (relay protocol, "Responses"): past acceptance,
 // delivery is the relay's business, and a second POST could page somebody twice.
-// There are two exceptions. A request that cannot have been acted on goes out
-// on another connection, because not a byte of it was written to the first, or
-// because the relay's end said over HTTP/2 that it did not process it. And a
-// relay that refuses a ciphertext of more than 3000 characters is sent one of at
-// most 3000, once: see [WithMaxCiphertext].
+// What the relay has not seen is no such POST: one of which not a byte was written,
+// or whose stream the relay's end declared unprocessed (RFC 9113, section 8.7), goes
+// out on another connection. So does one for which no connection was to be had, until
+// the patience of its Send has ended; see [WithPatience]. The one exception is a
+// relay that refuses a ciphertext of more than 3000 characters: it is sent one of at
+// most 3000, once; see [WithMaxCiphertext].
+//
+// # Connections
+//
+// A [Client] keeps its connections, so that alerts within a second of each other
+// share them. An HTTP/1.1 connection that was idle for longer is not used again, for
+// the relay may be closing it at that moment, unless the relay has announced how long
+// it keeps it (Keep-Alive: timeout=N); new ones resume their TLS sessions. When a POST
+// times out, later ones use new connections. A Send has at most [MaxInFlight] of them
+// open.
 //
 // # What the relay learns
 //

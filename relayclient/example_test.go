@@ -95,7 +95,11 @@ func ExampleNotifier() {
 		fmt.Println(err)
 		return
 	}
-	registry := pairing.NewRegistry(store)
+	registry, err := pairing.NewRegistry(store)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	client, err := relayclient.New(relay.URL)
 	if err != nil {
 		fmt.Println(err)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
+	"runtime/debug"
 	"strings"
 
 	"github.com/sealpush/sealpush/internal/answer"
@@ -71,6 +72,24 @@ func (c *Client) secretsOf(device pairing.Device) []string {
 	return append(c.relay.secrets[:len(c.relay.secrets):len(c.relay.secrets)], device.PushToken.Reveal())
 }
 
+// A panicError is a panic of a caller's transport.
+type panicError struct {
+	text  string
+	stack string
+}
+
+// maxStack bounds what the log keeps of a stack, in bytes: the panic is at its start.
+const maxStack = 4 << 10
+
+// panicked makes an error of what was recovered. It has to be called by the
+// function that recovers, while the stack is still that of the panic.
+func (c *Client) panicked(value any, device pairing.Device) error {
+	stack := debug.Stack()
+	return &panicError{c.scrub(fmt.Sprint(value), device), string(stack[:min(len(stack), maxStack)])}
+}
+
+func (e *panicError) Error() string { return "relayclient: panic while posting: " + e.text }
+
 func (c *Client) logTrimmed(ctx context.Context, alert payload.Alert, suite seal.Suite, cut payload.Trimmed) {
 	if !cut.IsZero() {
 		c.log(ctx, slog.LevelDebug, "alert shortened to fit", alert, slog.String("suite", string(suite)),
@@ -81,34 +100,41 @@ func (c *Client) logTrimmed(ctx context.Context, alert payload.Alert, suite seal
 // logOutcome says of each device what somebody may have to look after. A copy
 // of an alert that another node sent is coalesced all day long.
 func (c *Client) logOutcome(ctx context.Context, alert payload.Alert, outcome Outcome) {
-	about := []slog.Attr{slog.String("device", outcome.DeviceID), slog.Int("status", outcome.Status)}
+	attrs := []slog.Attr{slog.String("device", outcome.DeviceID), slog.Int("status", outcome.Status)}
 	said := slog.String("outcome", string(outcome.Relay))
 	switch {
 	case outcome.Err != nil:
-		c.log(ctx, slog.LevelWarn, "alert not delivered", alert, append(about, slog.Any("error", outcome.Err))...)
+		attrs = append(attrs, slog.Any("error", outcome.Err))
+		if crash, ok := errors.AsType[*panicError](outcome.Err); ok {
+			attrs = append(attrs, slog.String("stack", crash.stack))
+		}
+		c.log(ctx, slog.LevelWarn, "alert not delivered", alert, attrs...)
 	case outcome.Relay == Digested || outcome.Relay == Suppressed:
-		c.log(ctx, slog.LevelWarn, "alert accepted, but the phone does not ring", alert, append(about, said)...)
+		c.log(ctx, slog.LevelWarn, "alert accepted, but the phone does not ring", alert, append(attrs, said)...)
 	case outcome.Relay == Coalesced:
-		c.log(ctx, slog.LevelDebug, "alert accepted as a copy of one that the phone has", alert, append(about, said)...)
+		c.log(ctx, slog.LevelDebug, "alert accepted as a copy of one that the phone has", alert, append(attrs, said)...)
 	}
 }
 
-// log writes a line about an alert. It outlives a handler that panics.
+// log writes a line about an alert, which it names.
 func (c *Client) log(ctx context.Context, level slog.Level, message string, alert payload.Alert, attrs ...slog.Attr) {
+	c.logLine(ctx, level, message, append(named(alert), attrs...)...)
+}
+
+// logLine outlives a handler that panics.
+func (c *Client) logLine(ctx context.Context, level slog.Level, message string, attrs ...slog.Attr) {
 	defer func() { recover() }()
 	logger := c.logger
 	if logger == nil {
 		logger = slog.Default()
 	}
-	if logger.Enabled(ctx, level) {
-		logger.LogAttrs(ctx, level, message, append(named(alert), attrs...)...)
-	}
+	logger.LogAttrs(ctx, level, message, attrs...)
 }
 
 // maxNamed bounds what a log line quotes of an alert, in bytes.
 const maxNamed = 256
 
-// named is what the log calls an alert by.
+// named is what a log line calls an alert by.
 func named(alert payload.Alert) []slog.Attr {
 	attrs := []slog.Attr{slog.String("kind", start(string(alert.Kind))), slog.String("name", start(alert.Name))}
 	if alert.RunID != "" {

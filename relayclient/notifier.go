@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient/pairing"
@@ -138,7 +139,7 @@ func isAny(err error, targets ...error) bool {
 // coalesces it. It is a [pairing.Tester]: status is the relay's, or 0 when there
 // was none, and err is that of an [Outcome]. It is [pairing.ErrUnknownDevice] when
 // there is no such phone, and [pairing.ErrUnavailable] when the registry cannot be
-// asked.
+// asked. Whatever [WithPatience] says, it waits at most 3 s for a connection.
 func (n *Notifier) Test(ctx context.Context, deviceID string) (status int, err error) {
 	if n == nil || n.client == nil {
 		return 0, errNotifier
@@ -150,9 +151,12 @@ func (n *Notifier) Test(ctx context.Context, deviceID string) (status int, err e
 	if err != nil {
 		return 0, err
 	}
-	outcome := n.client.Send(ctx, Push{Alert: payload.NewTest(n.host)}, []pairing.Device{device})[0]
+	outcome := n.client.send(ctx, Push{Alert: payload.NewTest(n.host)}, []pairing.Device{device}, testPatience)[0]
 	return outcome.Status, outcome.Err
 }
+
+// testPatience is how long somebody who tests a phone waits for a connection to the relay.
+const testPatience = 3 * time.Second
 
 // errNotifier is the error of a zero Notifier.
 var errNotifier = errors.New("relayclient: this Notifier was not made by NewNotifier")

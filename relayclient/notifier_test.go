@@ -44,7 +44,11 @@ func registryFile(t *testing.T, content string, opts ...pairing.RegistryOption) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pairing.NewRegistry(store, opts...)
+	registry, err := pairing.NewRegistry(store, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return registry
 }
 
 func pairPhones(t *testing.T, registry *pairing.Registry, n int) []*relaytest.Phone {

@@ -86,6 +86,9 @@ func readRelayOutcome(body io.Reader) RelayOutcome {
 type StatusError struct {
 	// StatusCode is the HTTP status.
 	StatusCode int
+	// LeadsTo is the URL that a redirect leads to, without credentials, query
+	// and secrets; empty when it does not say so, or leads nowhere.
+	LeadsTo string
 	// Body is the start of the answer as one line of printable text, at most 512
 	// bytes, without secrets.
 	Body string
@@ -99,7 +102,10 @@ type StatusError struct {
 // Error names the status and quotes the body.
 func (e *StatusError) Error() string {
 	text := strings.TrimSpace(fmt.Sprintf("relayclient: relay answered %d %s", e.StatusCode, http.StatusText(e.StatusCode)))
-	if e.StatusCode/100 == 3 {
+	switch {
+	case e.StatusCode/100 == 3 && e.LeadsTo != "":
+		text += " (redirects are not followed: configure the URL it leads to, " + e.LeadsTo + ")"
+	case e.StatusCode/100 == 3:
 		text += " (redirects are not followed: configure the URL it leads to)"
 	}
 	if e.Body != "" {

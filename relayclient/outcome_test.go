@@ -91,7 +91,7 @@ func TestRelaySaysWhatBecomesOfAnAlert(t *testing.T) {
 
 func TestNoAnswerIsATransportError(t *testing.T) {
 	relay := relaytest.NewRelay()
-	client, log := newClientAt(t, relay.URL)
+	client, log := newClientAt(t, relay.URL, relayclient.WithPatience(100*time.Millisecond))
 	_, devices := phones(2)
 	push := relayclient.Push{Alert: failure(), Salt: salt}
 
@@ -147,10 +147,12 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return nil }
 	client, _ := newClientAt(t, relay.URL, relayclient.WithHTTPClient(own))
 	_, devices := phones(1)
+	location := strings.Replace(other.URL, "//", "//user:hunter2@", 1) + "/v2?key=topsecret#part"
 	for _, status := range []int{301, 302, 303, 307, 308} {
-		relay.Script(1, relaytest.Answer{Status: status, Header: http.Header{"Location": {other.URL}}})
+		relay.Script(1, relaytest.Answer{Status: status, Header: http.Header{"Location": {location}}})
 		outcome := client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices)[0]
-		if outcome.Status != status || !strings.Contains(outcome.Err.Error(), "redirects are not followed") {
+		want := "redirects are not followed: configure the URL it leads to, " + other.URL + "/v2)"
+		if outcome.Status != status || !strings.Contains(outcome.Err.Error(), want) {
 			t.Errorf("%d: %+v", status, outcome)
 		}
 	}

@@ -68,6 +68,7 @@ type message struct {
 	suites     []seal.Suite // of the devices
 	limit      int          // how many characters of ciphertext the relay is trusted to take
 	fits       fits         // to the budgets of all suites, at the limit and at the floor
+	sending    *sending     // has the connections; nil with WithHTTPClient
 }
 
 func newMessage(push Push, devices []pairing.Device, limit int) (message, error) {
@@ -122,6 +123,9 @@ func collapseID(push Push) (string, error) {
 // (relay protocol, "Inbound request"). Only the push token can hold what JSON
 // must escape; encoding/json would search the ciphertext for it and copy it.
 func (m message) envelopeFor(device pairing.Device, plaintext []byte) ([]byte, error) {
+	if device.Unusable != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnusableDevice, device.Unusable)
+	}
 	pushToken := device.PushToken.Reveal()
 	if pushToken == "" || len(pushToken) > maxPushToken || !utf8.ValidString(pushToken) {
 		return nil, fmt.Errorf("%w: its push token is empty, too long or not text; pair the phone again", ErrUnusableDevice)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
@@ -85,12 +86,26 @@ func TestPathIsNeverShown(t *testing.T) {
 	}
 }
 
+// Words are no secrets, though the relay's path has one of them.
+func TestWordsOfThePathDoNotShredErrors(t *testing.T) {
+	relay := relaytest.NewRelay()
+	defer relay.Close()
+	client, log := newClientAt(t, relay.URL+"/notifications")
+	_, devices := phones(1)
+	const said = "the notification topic takes no notifications"
+	relay.Script(1, relaytest.Answer{Status: 400, Body: said})
+	outcome := client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices)[0]
+	if !strings.Contains(outcome.Err.Error(), said) || !strings.Contains(strings.Join(log.lines(), ""), said) {
+		t.Errorf("%v", outcome.Err)
+	}
+}
+
 // A value of a character or three is in every other word.
 func TestShortQueryValuesDoNotShredErrors(t *testing.T) {
 	relay := relaytest.NewRelay()
 	url := relay.URL + "/?v=1&format=on&key=topsecretquery"
 	relay.Close()
-	client, _ := newClientAt(t, url)
+	client, _ := newClientAt(t, url, relayclient.WithPatience(100*time.Millisecond))
 	_, devices := phones(1)
 	err := client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices)[0].Err
 	if address := strings.TrimPrefix(relay.URL, "http://"); !strings.Contains(err.Error(), "dial tcp "+address+": con") {
@@ -105,7 +120,7 @@ func TestCredentialsAreSentAndNeverShown(t *testing.T) {
 	relay := relaytest.NewRelay()
 	defer relay.Close()
 	url := strings.Replace(relay.URL, "http://", "http://parker:correct%20horse@", 1) + "/?key=topsecretquery"
-	client, log := newClientAt(t, url)
+	client, log := newClientAt(t, url, relayclient.WithPatience(100*time.Millisecond))
 	_, devices := phones(2)
 	push := relayclient.Push{Alert: failure(), Salt: salt}
 

@@ -44,7 +44,7 @@ func AppendSeal(dst []byte, to PublicKey, plaintext []byte) ([]byte, error) {
 // length. The error wraps [ErrOpen], or [ErrInvalidKey] for the zero PrivateKey.
 func Open(with PrivateKey, ciphertext string) ([]byte, error) {
 	if with.pair == nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalidKey, errZeroKey)
+		return nil, fmt.Errorf("%w: %w", ErrInvalidKey, errZeroKey())
 	}
 	box, err := decodeBase64(base64.StdEncoding.Strict(), ciphertext)
 	if err != nil {

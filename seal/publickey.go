@@ -1,6 +1,7 @@
 package seal
 
 import (
+	"crypto/fips140"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -13,7 +14,13 @@ import (
 // sealed safely, or the zero value of [PublicKey] or [PrivateKey].
 var ErrInvalidKey = errors.New("seal: invalid key")
 
-var errZeroKey = errors.New("the zero value is no key")
+// errZeroKey is the error of a key that nobody made, or that could not be made.
+func errZeroKey() error {
+	if fips140.Enforced() {
+		return fmt.Errorf("the zero value is no key: %w", ErrFIPSOnly)
+	}
+	return errors.New("the zero value is no key")
+}
 
 // PublicKey is a phone's public key, of one [Suite].
 //
@@ -47,8 +54,12 @@ func (k PublicKey) String() string { return base64.StdEncoding.EncodeToString([]
 // Fingerprint returns the first 12 hex digits of SHA-256 over the raw key, in
 // groups of four: 8c2f-91ab-04de. Daemon and phone both show it at pairing, so
 // that a person can see that nobody put a key of their own in between.
-func (k PublicKey) Fingerprint() string {
-	sum := sha256.Sum256([]byte(k.raw))
+func (k PublicKey) Fingerprint() string { return Fingerprint([]byte(k.raw)) }
+
+// Fingerprint is [PublicKey.Fingerprint] of the raw bytes of a public key, also of
+// a suite that this package does not know.
+func Fingerprint(raw []byte) string {
+	sum := sha256.Sum256(raw)
 	digits := hex.EncodeToString(sum[:6])
 	return digits[:4] + "-" + digits[4:8] + "-" + digits[8:]
 }
@@ -58,7 +69,7 @@ func (k PublicKey) Fingerprint() string {
 // marshalled.
 func (k PublicKey) MarshalText() ([]byte, error) {
 	if k.IsZero() {
-		return nil, fmt.Errorf("%w: %w", ErrInvalidKey, errZeroKey)
+		return nil, fmt.Errorf("%w: %w", ErrInvalidKey, errZeroKey())
 	}
 	return base64.StdEncoding.AppendEncode(nil, []byte(k.raw)), nil
 }

@@ -1,6 +1,7 @@
 package seal
 
 import (
+	"crypto/fips140"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -9,9 +10,9 @@ import (
 
 // A Suite is the name of an encryption scheme, as it stands in pairing requests,
 // registries and envelopes. A key belongs to one suite, and the suite decides how
-// long keys and boxes are. [Suites] lists those that this package implements. The
-// methods of any other Suite return zero values, and [ErrUnknownSuite] where they
-// return an error.
+// long keys and boxes are. [Suites] lists those that can be used. The methods of
+// any other Suite return zero values, and [ErrUnknownSuite] where they return an
+// error.
 type Suite string
 
 const (
@@ -23,13 +24,23 @@ const (
 	XWing Suite = "xwing"
 )
 
-// Suites returns the suites that this package implements, sorted by name, in a
-// slice of the caller's own.
-func Suites() []Suite { return []Suite{X25519, XWing} }
+// Suites returns the suites that can be used, sorted by name, in a slice of the
+// caller's own: those that this package implements, but without [X25519] in Go's
+// FIPS-only mode (GODEBUG=fips140=only), where [XWing] is allowed.
+func Suites() []Suite {
+	if fips140.Enforced() {
+		return []Suite{XWing}
+	}
+	return []Suite{X25519, XWing}
+}
 
-// ErrUnknownSuite is wrapped by the error of a [Suite] that this package does not
-// implement.
-var ErrUnknownSuite = errors.New("seal: unknown suite")
+var (
+	// ErrUnknownSuite is wrapped by the error of a [Suite] that is none of [Suites].
+	ErrUnknownSuite = errors.New("seal: unknown suite")
+	// ErrFIPSOnly is the error of [X25519] in Go's FIPS-only mode. It wraps
+	// [ErrUnknownSuite].
+	ErrFIPSOnly = fmt.Errorf("%w: x25519 is not allowed in FIPS-only mode; pair phones with suite xwing, or set GODEBUG=fips140=on", ErrUnknownSuite)
+)
 
 // A scheme does the work of a suite. Each has a file of its own.
 type scheme interface {
@@ -49,10 +60,10 @@ type opener interface {
 }
 
 func (s Suite) scheme() scheme {
-	switch s {
-	case X25519:
+	switch {
+	case s == X25519 && !fips140.Enforced():
 		return sealedBox{}
-	case XWing:
+	case s == XWing:
 		return xwing{}
 	}
 	return nil
@@ -67,10 +78,13 @@ func (s Suite) sealBox(room []byte, to string, plaintext []byte) ([]byte, error)
 	case XWing:
 		return xwing{}.seal(to, plaintext)
 	}
-	return nil, errZeroKey
+	return nil, errZeroKey()
 }
 
 func (s Suite) errUnknown() error {
+	if s == X25519 {
+		return ErrFIPSOnly
+	}
 	return fmt.Errorf("%w: %.32q is none of %v", ErrUnknownSuite, string(s), Suites())
 }
 

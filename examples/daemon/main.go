@@ -104,7 +104,11 @@ func serve(ctx context.Context, opts options, out io.Writer) error {
 	if len(devices) > 0 {
 		wake(now)
 	}
-	server := newServer(routes(opts.callers, pairingAPI(registry, notifier, now), relay))
+	api, err := pairingAPI(registry, notifier, now)
+	if err != nil {
+		return err
+	}
+	server := newServer(routes(opts.callers, api, relay))
 	if relay != nil {
 		server.RegisterOnShutdown(relay.Close) // which lets the waiting phones go
 	}
@@ -125,7 +129,7 @@ func openRegistry(path string) (*pairing.Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pairing.NewRegistry(store), nil
+	return pairing.NewRegistry(store)
 }
 
 // work serves and schedules until ctx ends. The server stops last, because

@@ -45,15 +45,18 @@ func routes(known callers, api http.Handler, relay *relaytest.Relay) http.Handle
 }
 
 // pairingAPI tells paired, without waiting, when a phone was paired.
-func pairingAPI(registry *pairing.Registry, notifier *relayclient.Notifier, paired chan<- struct{}) http.Handler {
-	api := pairing.Handler(registry, notifier.Test, pairing.WithCaller(callerOf))
+func pairingAPI(registry *pairing.Registry, notifier *relayclient.Notifier, paired chan<- struct{}) (http.Handler, error) {
+	api, err := pairing.Handler(registry, notifier.Test, pairing.WithCaller(callerOf))
+	if err != nil {
+		return nil, err
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := &answer{ResponseWriter: w}
 		api.ServeHTTP(answer, r)
 		if r.Method == http.MethodPost && r.URL.Path == devicesPath && answer.status < 300 {
 			wake(paired)
 		}
-	})
+	}), nil
 }
 
 // answer remembers the status of an answer.

@@ -29,7 +29,8 @@ func pagePhones(ctx context.Context, r *report, relayURL, path string) {
 		r.fail("Correct -devices.", "%v", err)
 		return
 	}
-	devices, err := pairing.NewRegistry(store, pairing.WithLogger(quiet)).Devices(ctx)
+	snapshot, err := store.Load(ctx)
+	devices := usable(snapshot)
 	if err != nil || len(devices) == 0 {
 		r.fail("See the paired phones above.", "nobody was paged")
 		return

@@ -82,7 +82,10 @@ func (r *reference) pair(ctx context.Context) error {
 		return err
 	}
 	phone := relaytest.NewPhone()
-	registry := pairing.NewRegistry(store, pairing.WithLogger(slog.New(slog.DiscardHandler)))
+	registry, err := pairing.NewRegistry(store, pairing.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return err
+	}
 	_, _, err = registry.Pair(ctx, pairing.Request{
 		Name: "reference phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: secret.New(phone.PushToken()),
 	}, "doctor")

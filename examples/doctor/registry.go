@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/sealpush/sealpush/relayclient/pairing"
@@ -40,21 +41,29 @@ func checkRegistry(ctx context.Context, r *report, path string) {
 		r.fail(toDo, "%v", err)
 		return
 	}
-	for _, err := range snapshot.Skipped {
-		r.fail("This phone gets no alert: pair it again, then revoke this entry: DELETE /push/devices/ID, with the id that it has here.",
-			"%v", err)
+	for _, d := range snapshot.Devices {
+		if d.Unusable != nil {
+			r.fail("This phone gets no alert: pair it again, then revoke this entry: DELETE /push/devices/ID, with the id that it has here.",
+				"%v", d.Unusable)
+		}
 	}
+	devices := usable(snapshot)
 	switch {
+	case len(devices) > 0:
+		r.ok("%s is a registry with %s", path, number(len(devices), "phone"))
 	case len(snapshot.Devices) > 0:
-		r.ok("%s is a registry with %s", path, number(len(snapshot.Devices), "phone"))
-	case len(snapshot.Skipped) > 0:
 		r.fail("See what is said of each entry, above.", "%s is a registry without a phone that can be used: nobody would be paged", path)
 	default:
 		r.fail("Pair a phone: POST /push/devices, or go run ./examples/phone beside examples/daemon.",
 			"%s is a registry without a phone: nobody would be paged", path)
 	}
 	checkSalt(r, snapshot.Salt.Reveal())
-	checkDevices(r, snapshot.Devices)
+	checkDevices(r, devices)
+}
+
+// usable returns the devices that an alert can be sealed to.
+func usable(snapshot pairing.Snapshot) []pairing.Device {
+	return slices.DeleteFunc(slices.Clone(snapshot.Devices), func(d pairing.Device) bool { return d.Unusable != nil })
 }
 
 // checkFile says whether a file is there, and what to do if not, and warns when

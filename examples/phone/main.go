@@ -133,7 +133,7 @@ func run(ctx context.Context, opts options, out io.Writer) error {
 	if !pairing.Created {
 		again = " again"
 	}
-	fmt.Fprintf(out, "Paired%s as %s with %s: compare the fingerprint with the one in its log.\n", again, pairing.Device.ID, opts.daemon)
+	fmt.Fprintf(out, "Paired%s as %s with %s: compare the fingerprint with the one in its log.\n", again, printable(pairing.Device.ID), opts.daemon)
 	fmt.Fprintf(out, "Waiting for alerts. Control-C stops it.\n\n")
 
 	shown := 0

@@ -49,8 +49,14 @@ func newFixture(t *testing.T) fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.registry = pairing.NewRegistry(store, pairing.WithLogger(slog.New(slog.DiscardHandler)))
-	api := pairing.Handler(f.registry, nil)
+	f.registry, err = pairing.NewRegistry(store, pairing.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := pairing.Handler(f.registry, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/push/devices", func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+token {

@@ -111,7 +111,11 @@ func newFixture(t *testing.T) fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = pairing.NewRegistry(store).Pair(t.Context(), pairing.Request{
+	registry, err := pairing.NewRegistry(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = registry.Pair(t.Context(), pairing.Request{
 		Name: "phone", Platform: "ios", PublicKey: f.phone.PublicKey(), PushToken: secret.New(f.phone.PushToken()),
 	}, "")
 	if err != nil {

@@ -55,7 +55,9 @@ func (p *pager) open(relayURL, devices string) error {
 	if err != nil {
 		return err
 	}
-	p.registry = pairing.NewRegistry(readOnly{store, path})
+	if p.registry, err = pairing.NewRegistry(readOnly{store, path}); err != nil {
+		return err
+	}
 	p.notifier, err = relayclient.NewNotifier(client, p.registry, "")
 	return err
 }
@@ -100,7 +102,7 @@ func (r readOnly) Load(ctx context.Context) (pairing.Snapshot, error) {
 		return pairing.Snapshot{}, fmt.Errorf("there is no registry at %s: correct -devices, or pair a phone with the daemon that keeps it", r.path)
 	}
 	snapshot, err := r.FileStore.Load(ctx)
-	if err == nil && len(snapshot.Devices)+len(snapshot.Skipped) == 0 {
+	if err == nil && len(snapshot.Devices) == 0 {
 		err = fmt.Errorf("no phone is paired in %s", r.path)
 	}
 	return snapshot, err

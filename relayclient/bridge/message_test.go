@@ -63,6 +63,7 @@ func TestHandleMessage(t *testing.T) {
 		{"unknown platform", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `","platform":"hunter2"}}`, true, "platform", none},
 		{"platform in another case", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `","platform":"APNS"}}`, true, "platform", none},
 		{"wrong bundle id", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `","platform":"apns","bundleId":7}}`, true, "bundleId", none},
+		{"not JSON that mentions a token", `PushToken {`, true, "message", none},
 		{"cut short", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token, true, "message", none},
 		{"cut short and escaped", `{"method":"bridge\/register\u0050ushToken","params":{"deviceToken":"` + token, true, "message", none},
 		{"two in one", `{"method":"x"}{"method":"bridge/registerPushToken",` + params + `}`, true, "message", none},
@@ -86,7 +87,7 @@ func TestHandleMessage(t *testing.T) {
 		{"method is no string", `{"method":["bridge/registerPushToken"]}`, false, "", none},
 		{"batch of others", `[{"method":"x"},[{"method":"bridge/registerPushToken"}],7,"PushToken"]`, false, "", none},
 		{"a string", `"bridge/registerPushToken"`, false, "", none},
-		{"not JSON", `PushToken {`, false, "", none},
+		{"not JSON", `Push Token {`, false, "", none},
 		{"empty", ``, false, "", none},
 	}
 	for _, tt := range tests {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,22 @@ func mustKey(t testing.TB, text string) seal.PublicKey {
 		t.Fatal(err)
 	}
 	return k
+}
+
+// usable are the devices of a snapshot that an alert can be sealed to.
+func usable(snap pairing.Snapshot) []pairing.Device {
+	return slices.DeleteFunc(slices.Clone(snap.Devices), func(d pairing.Device) bool { return d.Unusable != nil })
+}
+
+// unusable is why each of the others is none.
+func unusable(snap pairing.Snapshot) []error {
+	var reasons []error
+	for _, d := range snap.Devices {
+		if d.Unusable != nil {
+			reasons = append(reasons, d.Unusable)
+		}
+	}
+	return reasons
 }
 
 func TestNothingPrintsAPushToken(t *testing.T) {

@@ -8,8 +8,14 @@
 //	if err != nil {
 //		return err
 //	}
-//	registry := pairing.NewRegistry(store)
-//	api := pairing.Handler(registry, test) // see the next section before mounting it
+//	registry, err := pairing.NewRegistry(store)
+//	if err != nil {
+//		return err
+//	}
+//	api, err := pairing.Handler(registry, test) // see the next section before mounting it
+//	if err != nil {
+//		return err
+//	}
 //	mux.Handle("/push/", requireToken(token, api))
 //
 // # The handler authenticates nobody

@@ -10,7 +10,6 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/sealpush/sealpush/seal"
 	"github.com/sealpush/sealpush/secret"
 )
 
@@ -22,10 +21,9 @@ type document struct {
 	records []record
 }
 
-// record is one element of "devices": the device, or why it cannot be used, and what it was read from.
+// record is one element of "devices": the device, and what it was read from.
 type record struct {
 	device Device
-	err    error
 	raw    json.RawMessage            // what was read, kept as it is when it is not an object
 	fields map[string]json.RawMessage // its members; nil when it is not an object
 }
@@ -35,7 +33,7 @@ func newDocument() *document {
 }
 
 // parseDocument refuses what is not a registry file. One device that is wrong is no reason to: it becomes a record with
-// an error. A version above 1 is none either, as long as the members we know still have the types we know.
+// that is unusable. A version above 1 is none either, as long as the members we know still have the types we know.
 func parseDocument(data []byte) (*document, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("not UTF-8")
@@ -66,8 +64,8 @@ func parseDocument(data []byte) (*document, error) {
 	delete(doc.members, "devices")
 	for i, raw := range devices {
 		rec := parseRecord(raw)
-		if rec.err != nil {
-			rec.err = fmt.Errorf("device %d (id %q): %w", i, rec.device.ID, rec.err)
+		if rec.device.Unusable != nil {
+			rec.device.Unusable = fmt.Errorf("device %d (id %q): %w", i, rec.device.ID, rec.device.Unusable)
 		}
 		doc.records = append(doc.records, rec)
 	}
@@ -78,18 +76,18 @@ func parseDocument(data []byte) (*document, error) {
 func parseRecord(raw json.RawMessage) record {
 	rec := record{raw: raw}
 	if err := json.Unmarshal(raw, &rec.fields); err != nil || rec.fields == nil {
-		rec.err = errors.New("not a JSON object")
+		rec.device.Unusable = errors.New("not a JSON object")
 		return rec
 	}
 	d := &rec.device
-	var key, token, created, updated string
+	var key, suite, token, created, updated string
 	var errs []error
 	for _, f := range []struct {
 		name  string
 		value *string
 	}{
 		{"id", &d.ID}, {"name", &d.Name}, {"platform", &d.Platform}, {"pushToken", &token},
-		{"publicKey", &key},
+		{"publicKey", &key}, {"suite", &suite},
 	} {
 		errs = append(errs, decodeMember(rec.fields, f.name, f.value))
 	}
@@ -99,18 +97,9 @@ func parseRecord(raw json.RawMessage) record {
 	_ = decodeMember(rec.fields, "updatedAt", &updated)
 	_ = decodeMember(rec.fields, "updatedBy", &d.UpdatedBy)
 	d.PushToken = secret.New(token)
-	var err error
-	if d.PublicKey, err = seal.ParsePublicKey(key); err != nil {
-		errs = append(errs, fmt.Errorf("publicKey: %w", err))
-	}
-	if d.ID == "" {
-		errs = append(errs, errors.New("id is empty"))
-	}
-	if d.PushToken.IsZero() {
-		errs = append(errs, errors.New("pushToken is empty"))
-	}
 	d.CreatedAt, d.UpdatedAt = parseTime(created), parseTime(updated)
-	rec.err = errors.Join(errs...)
+	d.ReadKey(suite, key)
+	d.Unusable = errors.Join(append(errs, d.Unusable)...)
 	return rec
 }
 
@@ -137,19 +126,20 @@ func (doc *document) setSalt(salt secret.Text) {
 
 // put stores a device: in place of the one with its key, or after the others. It returns what is now stored.
 func (doc *document) put(d Device) (stored Device, created bool) {
-	i := slices.IndexFunc(doc.records, func(r record) bool {
-		return r.fields != nil && r.device.PublicKey == d.PublicKey
-	})
+	key := d.PublicKey.String()
+	i := slices.IndexFunc(doc.records, func(r record) bool { return r.fields != nil && r.device.key() == key })
 	if i < 0 {
 		i, created = len(doc.records), true
 		doc.records = append(doc.records, record{device: d, fields: map[string]json.RawMessage{
-			"publicKey": encode(d.PublicKey.String()),
+			"publicKey": encode(key),
 			"createdAt": encode(formatTime(d.CreatedAt)),
 			"createdBy": encode(nullable(d.CreatedBy)),
 		}})
 	}
 	rec := &doc.records[i]
 	rec.device.Name, rec.device.Platform, rec.device.PushToken = d.Name, d.Platform, d.PushToken
+	rec.device.Suite, rec.device.PublicKey, rec.device.StoredKey = d.PublicKey.Suite(), d.PublicKey, ""
+	rec.device.Unusable = nil
 	if rec.device.ID == "" {
 		rec.device.ID = d.ID
 	}
@@ -157,6 +147,7 @@ func (doc *document) put(d Device) (stored Device, created bool) {
 	rec.fields["name"] = encode(d.Name)
 	rec.fields["platform"] = encode(d.Platform)
 	rec.fields["pushToken"] = encode(d.PushToken.Reveal())
+	rec.fields["suite"] = encode(string(d.PublicKey.Suite()))
 	if !d.UpdatedAt.IsZero() {
 		rec.device.UpdatedAt, rec.device.UpdatedBy = d.UpdatedAt, d.UpdatedBy
 		rec.fields["updatedAt"] = encode(formatTime(d.UpdatedAt))

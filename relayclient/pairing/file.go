@@ -84,9 +84,8 @@ func (s *FileStore) Load(ctx context.Context) (Snapshot, error) {
 	}
 	snap := Snapshot{Salt: doc.salt}
 	for _, r := range doc.records {
-		if r.err != nil {
-			snap.Skipped = append(snap.Skipped, fmt.Errorf("pairing: %s: %w", s.path, r.err))
-			continue
+		if r.device.Unusable != nil {
+			r.device.Unusable = fmt.Errorf("pairing: %s: %w", s.path, r.device.Unusable)
 		}
 		snap.Devices = append(snap.Devices, r.device)
 	}
@@ -194,6 +193,9 @@ func updateOnce(ctx context.Context, target string, change func(*document) error
 	}
 	if bytes.Equal(data, old) {
 		return nil
+	}
+	if len(data) > maxFile {
+		return fmt.Errorf("%w: %s would be larger than %d bytes", ErrFull, target, maxFile)
 	}
 	tmp, err := writeTemporary(target, data, info)
 	if err == nil {

@@ -1,7 +1,6 @@
 package pairing
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sealpush/sealpush/seal"
 	"github.com/sealpush/sealpush/secret"
 )
 
@@ -118,7 +116,7 @@ func (s *SQLStore) Load(ctx context.Context) (snap Snapshot, err error) {
 	return snap, nil
 }
 
-// scan adds the device of one row, or why it is skipped.
+// scan adds the device of one row.
 func (snap *Snapshot) scan(rows *sql.Rows) error {
 	var id, key, name, platform, token, createdAt, createdBy, updatedAt, updatedBy, suite text
 	err := rows.Scan(&id, &key, &name, &platform, &token, &createdAt, &createdBy, &updatedAt, &updatedBy, &suite)
@@ -128,19 +126,9 @@ func (snap *Snapshot) scan(rows *sql.Rows) error {
 	d := Device{ID: string(id), Name: string(name), Platform: string(platform), PushToken: secret.New(string(token)),
 		CreatedAt: parseTime(string(createdAt)), CreatedBy: string(createdBy),
 		UpdatedAt: parseTime(string(updatedAt)), UpdatedBy: string(updatedBy)}
-	var errs []error
-	if d.ID == "" {
-		errs = append(errs, errors.New("id is empty"))
-	}
-	if token == "" {
-		errs = append(errs, errors.New("push_token is empty"))
-	}
-	if d.PublicKey, err = seal.Suite(cmp.Or(suite, text(seal.X25519))).ParsePublicKey(string(key)); err != nil {
-		errs = append(errs, fmt.Errorf("public_key: %w", err))
-	}
-	if err := errors.Join(errs...); err != nil {
-		snap.Skipped = append(snap.Skipped, fmt.Errorf("pairing: sealpush_devices: device with id %q: %w", d.ID, err))
-		return nil
+	d.ReadKey(string(suite), string(key))
+	if d.Unusable != nil {
+		d.Unusable = fmt.Errorf("pairing: sealpush_devices: device with id %q: %w", d.ID, d.Unusable)
 	}
 	snap.Devices = append(snap.Devices, d)
 	return nil
@@ -172,6 +160,7 @@ func (s *SQLStore) Pair(ctx context.Context, d Device) (stored Device, created b
 	ctx = orBackground(ctx)
 	err = s.do(ctx, "pair a device", func(conn *sql.Conn, found tables) error {
 		stored = d
+		stored.Suite = d.PublicKey.Suite()
 		found, err := s.makeTables(ctx, conn, found)
 		if err != nil {
 			return err
@@ -182,7 +171,7 @@ func (s *SQLStore) Pair(ctx context.Context, d Device) (stored Device, created b
 		}
 		var id, createdAt, createdBy text
 		row := conn.QueryRowContext(ctx, found.name(upsertDevice), d.ID, d.PublicKey.String(), d.Name, d.Platform, d.PushToken.Reveal(),
-			formatTime(d.CreatedAt), nullable(d.CreatedBy), updatedAt, nullable(d.UpdatedBy), string(d.PublicKey.Suite()))
+			formatTime(d.CreatedAt), nullable(d.CreatedBy), updatedAt, nullable(d.UpdatedBy), string(stored.Suite))
 		if err := row.Scan(&id, &createdAt, &createdBy); err != nil {
 			return err
 		}

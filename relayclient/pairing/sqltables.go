@@ -17,15 +17,12 @@ type tables struct {
 	schema   string   // of the tables, or where to make them; quoted for use in a statement
 	devices  bool     // sealpush_devices is there
 	settings bool     // sealpush_settings is there
-	missing  []string // columns of this version that sealpush_devices lacks
+	missing  []string // columns that sealpush_devices lacks, as older versions made it
 	foreign  error    // why a table of the right name is not used; nil when there is none
 	taken    bool     // such a table is in schema
 }
 
 func (found tables) complete() bool { return found.devices && found.settings }
-
-// newColumns are those of sealpush_devices that older versions do not know.
-var newColumns = []string{"updated_at", "updated_by", "suite"}
 
 // The lookups return a row for each schema that tables may be in and each table of ours that it has: the schema, the
 // table or NULL, its owner, whether that owner is trusted, and which of the new columns it has. Schemas come in the order
@@ -115,7 +112,9 @@ func choose(candidates []candidate) (found tables) {
 		case here && c.table == "sealpush_devices":
 			found.devices = true
 			has := strings.Fields(string(c.columns))
-			found.missing = slices.DeleteFunc(slices.Clone(newColumns), func(name string) bool { return slices.Contains(has, name) })
+			found.missing = slices.DeleteFunc([]string{"updated_at", "updated_by", "suite"}, func(name string) bool {
+				return slices.Contains(has, name)
+			})
 		case here:
 			found.settings = true
 		}

@@ -17,11 +17,12 @@ var ErrUnknownDevice = errors.New("pairing: no device with this id is paired")
 // and no other caller's effect is lost to it. Methods are safe for concurrent use and return soon after their context
 // ends. A [Registry] holds the policy (what a valid device is, ids, dates, caching, time limits); a Store only keeps.
 type Store interface {
-	// Load returns what is stored. An empty store is no error.
+	// Load returns what is stored. An empty store is no error, and neither is a device that cannot be used: see
+	// [Device.ReadKey].
 	Load(ctx context.Context) (Snapshot, error)
 
 	// Pair stores a device under its public key and returns it as it is stored. When the key is already paired, it
-	// updates Name, Platform, PushToken, UpdatedAt and UpdatedBy of the stored device in place and keeps its ID,
+	// updates Name, Platform, PushToken, Suite, UpdatedAt and UpdatedBy of the stored device in place and keeps its ID,
 	// CreatedAt and CreatedBy; created is then false. The ID passed in is one that was never stored before.
 	Pair(ctx context.Context, d Device) (stored Device, created bool, err error)
 
@@ -36,9 +37,8 @@ type Store interface {
 
 // Snapshot is what a [Store] held at one moment. It is a plain value; the slices belong to the caller.
 type Snapshot struct {
-	Devices []Device    // in no particular order
+	Devices []Device    // in no particular order; those that cannot be used are among them, each with its Unusable
 	Salt    secret.Text // the installation's collapse salt; empty when none was stored yet
-	Skipped []error     // one for each stored device that cannot be used, saying which and why; it stays stored
 }
 
 // orBackground is the context of a call: a nil one counts as context.Background().

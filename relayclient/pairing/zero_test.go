@@ -3,11 +3,11 @@ package pairing_test
 import (
 	"context"
 	"errors"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/sealpush/sealpush/relayclient/pairing"
+	"github.com/sealpush/sealpush/seal"
 	"github.com/sealpush/sealpush/secret"
 )
 
@@ -39,22 +39,28 @@ func TestZeroValuesSayWhatTheyLack(t *testing.T) {
 	}
 }
 
-func TestHandlerWithoutItsParts(t *testing.T) {
+func TestConstructorsRefuse(t *testing.T) {
 	reg, _ := newRegistry(&memoryStore{})
-	handler := pairing.Handler(reg, nil, pairing.WithCaller(nil))
-	r := httptest.NewRequest("POST", "/push/devices", strings.NewReader(`{"name":"phone","platform":"ios","pushToken":"token","publicKey":"`+key+`"}`))
-	r.Header.Set("Content-Type", "application/json")
-	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, r)
-	if w.Code != 201 {
-		t.Errorf("without a caller: %d %s", w.Code, w.Body)
-	}
-	defer func() {
-		if text, _ := recover().(string); !strings.Contains(text, "needs a registry") {
-			t.Errorf("panic %q", text)
+	_, noStore := pairing.NewRegistry(nil)
+	_, nilOption := pairing.NewRegistry(&memoryStore{}, nil)
+	_, noSuite := pairing.NewRegistry(&memoryStore{}, pairing.WithSuites())
+	_, unknown := pairing.NewRegistry(&memoryStore{}, pairing.WithSuites(seal.X25519, "kyber"))
+	_, noRegistry := pairing.Handler(nil, nil)
+	_, nilHandlerOption := pairing.Handler(reg, nil, nil)
+	_, nilCaller := pairing.Handler(reg, nil, pairing.WithCaller(nil))
+	_, noCaller := pairing.Handler(reg, nil, pairing.WithOwnDevicesOnly())
+	for want, err := range map[string]error{
+		"NewRegistry needs a store": noStore, "RegistryOption is nil": nilOption, "WithSuites needs a suite": noSuite,
+		`"kyber" is none of`: unknown, "Handler needs a registry": noRegistry, "HandlerOption is nil": nilHandlerOption,
+		"WithCaller needs a function": nilCaller, "WithOwnDevicesOnly needs WithCaller": noCaller,
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
 		}
-	}()
-	pairing.Handler(nil, nil)
+	}
+	if !errors.Is(unknown, seal.ErrUnknownSuite) {
+		t.Errorf("%v is not seal.ErrUnknownSuite", unknown)
+	}
 }
 
 func TestRecipientsWithoutAContext(t *testing.T) {

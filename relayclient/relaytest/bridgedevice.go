@@ -22,9 +22,9 @@ func (d BridgeDevice) Format(s fmt.State, _ rune) { io.WriteString(s, d.String()
 // String describes the device without its token.
 func (d BridgeDevice) String() string {
 	if d.BundleID == "" {
-		return d.Platform + " device"
+		return printable(d.Platform + " device")
 	}
-	return d.Platform + " device of " + d.BundleID
+	return printable(d.Platform + " device of " + d.BundleID)
 }
 
 // LogValue logs what [BridgeDevice.String] says.

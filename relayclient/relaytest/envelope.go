@@ -42,8 +42,8 @@ func (e Envelope) Format(s fmt.State, _ rune) { io.WriteString(s, e.String()) }
 
 // String describes the envelope without its device token.
 func (e Envelope) String() string {
-	return fmt.Sprintf("envelope of %d characters, collapse id %s, %s, event %t",
-		len(e.Ciphertext), e.CollapseID, e.Priority, e.Event)
+	return printable(fmt.Sprintf("envelope of %d characters, collapse id %s, %s, event %t",
+		len(e.Ciphertext), e.CollapseID, e.Priority, e.Event))
 }
 
 // LogValue logs what [Envelope.String] says.

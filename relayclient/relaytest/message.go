@@ -86,8 +86,8 @@ func (m Message) Format(s fmt.State, _ rune) { io.WriteString(s, m.String()) }
 
 // String describes the message without its device token.
 func (m Message) String() string {
-	return fmt.Sprintf("message of %d bytes, collapse id %s, priority %s",
-		len(m.Payload), m.Header.Get("apns-collapse-id"), m.Header.Get("apns-priority"))
+	return printable(fmt.Sprintf("message of %d bytes, collapse id %s, priority %s",
+		len(m.Payload), m.Header.Get("apns-collapse-id"), m.Header.Get("apns-priority")))
 }
 
 // LogValue logs what [Message.String] says.

@@ -8,7 +8,9 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 )
 
 // A Request is one HTTP request as a relay received it, before anything was
@@ -41,7 +43,18 @@ func (r Request) Format(s fmt.State, _ rune) { io.WriteString(s, r.String()) }
 
 // String describes the request by its method, path and size.
 func (r Request) String() string {
-	return fmt.Sprintf("%s %s, %d bytes", r.Method, r.Path, len(r.Body))
+	return printable(fmt.Sprintf("%s %s, %d bytes", r.Method, r.Path, len(r.Body)))
+}
+
+// printable puts U+FFFD in the place of what a terminal would act on, in a text
+// with parts that a client chose.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
 }
 
 // LogValue logs what [Request.String] says.
