@@ -198,9 +198,9 @@ func TestNothingPrintsControlCharacters(t *testing.T) {
 		pairing.Device{ID: nasty, Name: nasty, Platform: nasty, Suite: nasty, PushToken: secret.New(nasty)},
 		pairing.Request{Name: nasty, Platform: nasty, PushToken: secret.New(nasty)},
 		relayclient.Push{Alert: payload.Alert{Kind: nasty}},
-		relaytest.BridgeDevice{Platform: nasty, BundleID: nasty},
-		relaytest.Envelope{CollapseID: nasty, Priority: nasty},
-		relaytest.Message{Header: http.Header{"Apns-Collapse-Id": {nasty}}},
+		relay.BridgeDevice{Platform: nasty, BundleID: nasty},
+		relay.Envelope{CollapseID: nasty, Priority: nasty},
+		apns.Message{Header: http.Header{"Apns-Collapse-Id": {nasty}}},
 		relaytest.Request{Method: nasty, Path: nasty},
 	} {
 		text := fmt.Sprint(value)

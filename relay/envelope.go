@@ -31,6 +31,12 @@ type Envelope struct {
 	Event      bool        // whether the alert is a daemon event
 }
 
+// String describes the envelope by its size and how it is routed.
+func (e Envelope) String() string {
+	return fmt.Sprintf("envelope of %d characters, collapse id %q, priority %q, event %t",
+		len(e.Ciphertext), e.CollapseID, e.Priority, e.Event)
+}
+
 // errOversize refuses a body for its size alone.
 var errOversize = fmt.Errorf("body is larger than %d bytes", maxBody)
 

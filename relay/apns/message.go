@@ -32,6 +32,12 @@ type Message struct {
 	Payload json.RawMessage
 }
 
+// String describes the message by its size and how it is routed.
+func (m Message) String() string {
+	return fmt.Sprintf("message of %d bytes, collapse id %q, priority %q",
+		len(m.Payload), m.Header.Get("apns-collapse-id"), m.Header.Get("apns-priority"))
+}
+
 // The shape of a payload. The alert's text is a stub: the app's extension puts
 // the decrypted alert in its place, and only a phone without the app's key
 // ever shows it.
