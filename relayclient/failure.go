@@ -1,6 +1,7 @@
 package relayclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,8 +122,8 @@ const maxNamed = 256
 // named is what a log line calls an alert by.
 func named(alert payload.Alert) []slog.Attr {
 	attrs := []slog.Attr{slog.String("kind", start(string(alert.Kind))), slog.String("name", start(alert.Name))}
-	if alert.RunID != "" {
-		attrs = append(attrs, slog.String("run_id", start(alert.RunID)))
+	if run := cmp.Or(alert.RunID, alert.RunKey); run != "" {
+		attrs = append(attrs, slog.String("run_id", start(run)))
 	}
 	return attrs
 }
