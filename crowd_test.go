@@ -47,7 +47,10 @@ func TestCrowd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outbox := bridge.NewOutbox(client, bridge.Notification{Title: "Agent", Body: "New activity"}, 16)
+	outbox, err := bridge.NewOutbox(client, bridge.Notification{Title: "Agent", Body: "New activity"}, bridge.WithMaxMessages(16))
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	var crowd sync.WaitGroup
 	for i := range 64 {

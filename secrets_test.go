@@ -25,13 +25,16 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode"
 
+	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/pushauth"
+	"github.com/sealpush/sealpush/relay"
+	"github.com/sealpush/sealpush/relay/apns"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
-	"github.com/sealpush/sealpush/relayclient/relaytest/apns"
 	"github.com/sealpush/sealpush/relayclient/relaytest/conformance"
 	"github.com/sealpush/sealpush/seal"
 	"github.com/sealpush/sealpush/secret"
@@ -78,7 +81,8 @@ func hasSecrets(t *testing.T) map[string]any {
 	must(err)
 	sender, err := relayclient.New("https://" + relayUser + ":" + relayPass + "@relay.example/?key=" + relayQuery)
 	must(err)
-	outbox := bridge.NewOutbox(nil, bridge.Notification{}, 0)
+	outbox, err := bridge.NewOutbox(nil, bridge.Notification{Title: "Agent", Body: "New activity"})
+	must(err)
 	must(outbox.Send(t.Context(), []byte(agentMessage)))
 	device := pairing.Device{ID: "02177c7da112d2b0", Name: "phone", Platform: "ios", PushToken: secret.New(deviceToken), PublicKey: phoneKey.Public()}
 	store, err := pairing.OpenFile(filepath.Join(t.TempDir(), "devices.json"))
@@ -119,7 +123,7 @@ func hasSecrets(t *testing.T) map[string]any {
 		"relayclient.Client":     sender,
 		"relayclient.Notifier":   notifier,
 		"relayclient.Push":       relayclient.Push{Salt: secret.New(fleetSalt)},
-		"relaytest.BridgeDevice": relaytest.BridgeDevice{Token: fcmToken, Platform: "android"},
+		"relay.BridgeDevice":     relay.BridgeDevice{Token: secret.New(fcmToken), Platform: "android"},
 		"relaytest.Phone":        relaytest.NewPhone(relaytest.WithPrivateKey(phoneKey), relaytest.WithPushToken(deviceToken)),
 		"relaytest.Request":      relaytest.Request{Query: relayQuery, Header: http.Header{"Authorization": {bearerToken}}, Body: []byte(agentMessage)},
 		"seal.PrivateKey":        phoneKey,
@@ -144,9 +148,13 @@ var noSecrets = map[string]string{
 	"relayclient.StatusError.Body":    "redacted when it is made",
 	"relaytest.Answer.Body":           "what a test scripts",
 	"relaytest.Answer.Header":         "what a test scripts",
-	"relaytest.BridgePush.Body":       "the relay reads it",
+	"relay.Bridge.config":             "whom it asks; a verifier's keys are public",
+	"relay.Relay.config":              "its parts print by their own methods",
+	"relay.TokenService.adminSecret":  "a function, which prints as an address",
+	"relay.TokenService.config":       "its key is a pointer, which prints as an address",
+	"relay.BridgePush.Body":           "the relay reads it",
 	"relaytest.BridgeService.tokens":  "a pointer; its URLs are what a test needs",
-	"relaytest.Message.Header":        "prints by its Format; tested there",
+	"apns.Message.Header":             "names an alert by its collapse id",
 	"relaytest.Relay.config":          "prints by its Format; tested there",
 	"verify.Verifier.config":          "what a relay demands is public",
 }
@@ -180,6 +188,25 @@ func TestNothingPrintsASecret(t *testing.T) {
 			}
 			wantNoSecret(t, out.String(), []form{asText, asHex, asNumbers, asGo})
 		})
+	}
+}
+
+// A phone chooses its name and its platform, a bridge's app its bundle id, a relay's client the path of a request.
+func TestNothingPrintsControlCharacters(t *testing.T) {
+	const nasty = "a\x1b]0;title\a\r\nb\u202e\u0085\x7f"
+	for _, value := range []any{
+		pairing.Device{ID: nasty, Name: nasty, Platform: nasty, Suite: nasty, PushToken: secret.New(nasty)},
+		pairing.Request{Name: nasty, Platform: nasty, PushToken: secret.New(nasty)},
+		relayclient.Push{Alert: payload.Alert{Kind: nasty}},
+		relay.BridgeDevice{Platform: nasty, BundleID: nasty},
+		relay.Envelope{CollapseID: nasty, Priority: nasty},
+		apns.Message{Header: http.Header{"Apns-Collapse-Id": {nasty}}},
+		relaytest.Request{Method: nasty, Path: nasty},
+	} {
+		text := fmt.Sprint(value)
+		if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("%T prints %q", value, text)
+		}
 	}
 }
 

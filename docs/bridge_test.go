@@ -66,7 +66,10 @@ func serve(ctx context.Context, path, authToken string, messages []string, agent
 		return fmt.Errorf("the app is not told of push: %s", body)
 	}
 
-	outbox := bridge.NewOutbox(client, bridge.Notification{Title: "Agent Name", Body: "New activity"}, 0)
+	outbox, err := bridge.NewOutbox(client, bridge.Notification{Title: "Agent Name", Body: "New activity"})
+	if err != nil {
+		return err
+	}
 	defer outbox.Close()
 
 	fromPhone := make(chan string, len(messages))

@@ -1,8 +1,10 @@
 package relayclient_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,6 +21,10 @@ import (
 	"github.com/sealpush/sealpush/seal"
 	"github.com/sealpush/sealpush/secret"
 )
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // envelopeOf is the body of a POST, read without the relay's checks.
 func envelopeOf(t *testing.T, request relaytest.Request) (e struct {
@@ -305,6 +311,25 @@ func TestSecondPost(t *testing.T) {
 				t.Errorf("TrimmedToFloor is %t", outcome.TrimmedToFloor)
 			}
 		})
+	}
+}
+
+// A context that ends with the first answer leaves no time for a second POST: the
+// 400 stands.
+func TestNoTimeForASecondPost(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	posts := 0
+	transport := roundTripper(func(*http.Request) (*http.Response, error) {
+		posts++
+		cancel()
+		return &http.Response{StatusCode: 400, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("ciphertext"))}, nil
+	})
+	client, _ := newClientAt(t, "https://relay.example",
+		relayclient.WithMaxCiphertext(3800), relayclient.WithHTTPClient(&http.Client{Transport: transport}))
+	_, device := phoneOf(seal.X25519)
+	outcome := client.Send(ctx, relayclient.Push{Alert: longAlert(), Salt: salt}, []pairing.Device{device})[0]
+	if outcome.Status != 400 || posts != 1 || outcome.TrimmedToFloor || !errors.Is(outcome.Err, context.Canceled) {
+		t.Errorf("%d POSTs: %+v", posts, outcome)
 	}
 }
 

@@ -46,8 +46,10 @@ func (p phone) receive() (string, error) {
 	return string(message), err
 }
 
+// expect checks the next message, as the agent was told to print it.
 func (p phone) expect(want string) {
 	p.t.Helper()
+	want = message(want)
 	if got, err := p.receive(); err != nil || got != want {
 		p.t.Fatalf("the phone receives %.200q, %v; want %.200q", got, err, want)
 	}

@@ -31,14 +31,13 @@ func TestPushFromPairingToUnregistering(t *testing.T) {
 	b.agent.tell(t, lines...)
 	b.agent.printed(t)
 	relay.stderr.waitFor(t, "method=POST path=/push-relay/push status=200")
-	b.stderr.waitFor(t, `DEBUG push notification debounced remaining=`)
 
 	phone = b.connect(t)
 	for _, line := range lines {
 		phone.expect(line)
 	}
-	b.agent.tell(t, `{"id":"live"}`)
-	phone.expect(`{"id":"live"}`)
+	b.agent.tell(t, `{"jsonrpc":"2.0","id":"live"}`)
+	phone.expect(`{"jsonrpc":"2.0","id":"live"}`)
 	pushes := relay.arrivals(t).Pushes
 	if len(pushes) != 1 || pushes[0].Title != "My Agent" || pushes[0].Body != "New activity" ||
 		len(pushes[0].Results) != 1 || pushes[0].Results[0].Status != "sent" {

@@ -28,6 +28,12 @@ func (d Deadline) Reached() bool {
 	return !now.Before(d.at) || now.UnixNano() >= d.wall
 }
 
+// Remaining returns how long it is until the deadline, by the clock that says less; 0 when it has been reached.
+func (d Deadline) Remaining() time.Duration {
+	now := time.Now()
+	return max(0, min(d.at.Sub(now), time.Duration(d.wall-now.UnixNano())))
+}
+
 // Slept returns the deadline as it is once the machine has been suspended, a time that only the wall clock saw. It
 // is for tests, which cannot suspend a machine.
 func (d Deadline) Slept(by time.Duration) Deadline {

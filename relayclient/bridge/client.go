@@ -32,6 +32,8 @@ type Client struct {
 	config Config
 	source *pushauth.Source     // nil when push is disabled
 	gate   atomic.Pointer[gate] // never nil
+
+	registering chan struct{} // holds one token while a registration is under way
 }
 
 // settings is what the options set.
@@ -98,6 +100,9 @@ func New(config Config, opts ...Option) (*Client, error) {
 			return nil, err
 		}
 	}
+	if len(config.lookalikes) > 0 {
+		c.log().Warn("the configuration has names like those of push notifications, which are not read", "names", config.lookalikes, "table", "["+table+"]")
+	}
 	if missing := config.missing(); len(missing) > 0 {
 		level := slog.LevelWarn
 		if len(missing) == len(configKeys) {
@@ -131,9 +136,9 @@ func (c *Client) connect() error {
 		return fmt.Errorf("bridge: %w", err)
 	}
 	client := *c.http
-	client.Transport = &pushauth.Transport{Source: source, Base: client.Transport}
+	client.Transport = &pushauth.Transport{Source: source, Base: lossNoting{client.Transport}}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	c.source, c.http = source, &client
+	c.source, c.http, c.registering = source, &client, make(chan struct{}, 1)
 	return nil
 }
 

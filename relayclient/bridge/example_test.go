@@ -106,7 +106,10 @@ func ExampleOutbox() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	outbox := bridge.NewOutbox(client, bridge.Notification{Title: "Agent Name", Body: "New activity"}, 0)
+	outbox, err := bridge.NewOutbox(client, bridge.Notification{Title: "Agent Name", Body: "New activity"})
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer outbox.Close()
 
 	ctx := context.Background()

@@ -46,7 +46,7 @@ func TestPanicReopensTheGate(t *testing.T) {
 		}()
 		client.Notify(t.Context(), Notification{Title: "t", Body: "b"})
 	}()
-	if g := client.gate.Load(); g.sending || g.failures != 1 {
+	if g := client.gate.Load(); g.sending != nil || g.failures != 1 {
 		t.Errorf("gate is %+v", g)
 	}
 }

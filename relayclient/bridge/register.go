@@ -25,7 +25,11 @@ type Device struct {
 //
 // What the relay would refuse is refused before any request, with a [FieldError]. Other errors are a [RelayError] or,
 // within one, a [pushauth.TokenError]. Transient failures are retried; a call takes at most 20 s. When push is
-// disabled Register checks the device and does nothing.
+// disabled Register checks the device and does nothing. A nil ctx is context.Background().
+//
+// Register and [Client.Unregister] of one Client reach the relay one after the other, in the order in which they were called:
+// the deployed relay reads, changes and writes its list of devices, and of several calls at once it keeps one. The wait for
+// those before counts towards the 20 s.
 func (c *Client) Register(ctx context.Context, device Device) error {
 	platform, err := device.check()
 	if err != nil {
@@ -34,7 +38,7 @@ func (c *Client) Register(ctx context.Context, device Device) error {
 	if !c.Enabled() {
 		return nil
 	}
-	_, err = c.do(ctx, call{
+	_, _, err = c.do(ctx, call{
 		method: http.MethodPost,
 		path:   "/register",
 		body: struct {
@@ -42,8 +46,8 @@ func (c *Client) Register(ctx context.Context, device Device) error {
 			Platform string `json:"platform"`
 			BundleID string `json:"bundle_id,omitempty"`
 		}{device.Token.Reveal(), platform, device.BundleID},
-		retry:   true,
-		secrets: []string{device.Token.Reveal()},
+		registers: true,
+		secrets:   []string{device.Token.Reveal()},
 	})
 	if err != nil {
 		return err
@@ -60,14 +64,14 @@ func (c *Client) Unregister(ctx context.Context, token secret.Text) error {
 	if !c.Enabled() {
 		return nil
 	}
-	_, err := c.do(ctx, call{
+	_, _, err := c.do(ctx, call{
 		method: http.MethodDelete,
 		path:   "/register",
 		body: struct {
 			Token string `json:"device_token"`
 		}{token.Reveal()},
-		retry:   true,
-		secrets: []string{token.Reveal()},
+		registers: true,
+		secrets:   []string{token.Reveal()},
 	})
 	if err != nil {
 		return err

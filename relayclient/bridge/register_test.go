@@ -1,12 +1,14 @@
 package bridge_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,6 +74,25 @@ func TestRegisterSurvivesARotation(t *testing.T) {
 		if registers, tokens := service.RequestCount(relaytest.EndpointRegister), service.RequestCount(relaytest.EndpointToken); registers != 3 || tokens != 2 {
 			t.Errorf("%d requests to the relay and %d for tokens", registers, tokens)
 		}
+	})
+}
+
+// One that waits for others gives up with its context.
+func TestRegistrationDoesNotWaitForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service, client := newClient(t)
+		service.Script(relaytest.EndpointRegister, 1, relaytest.Answer{Delay: time.Hour})
+		start := time.Now()
+		var first sync.WaitGroup
+		first.Go(func() { client.Register(t.Context(), phone) })
+		synctest.Wait()
+		if err := client.Unregister(t.Context(), phone.Token); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if took := time.Since(start); took != 20*time.Second {
+			t.Errorf("took %v", took)
+		}
+		first.Wait()
 	})
 }
 
@@ -180,16 +201,17 @@ func TestErrorsHideWhatTheRelayEchoes(t *testing.T) {
 }
 
 // plainClient has a handler for a relay, and the token "tok".
-func plainClient(t *testing.T, relay http.HandlerFunc) *bridge.Client {
+func plainClient(t *testing.T, relay http.HandlerFunc, opts ...bridge.Option) *bridge.Client {
 	t.Helper()
-	client, err := bridge.New(config, quiet, bridge.WithHTTPClient(&http.Client{Transport: handlerTransport(
+	opts = append([]bridge.Option{quiet, bridge.WithHTTPClient(&http.Client{Transport: handlerTransport(
 		func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.String() == "https://token.example/token" {
 				io.WriteString(w, `{"access_token":"tok","token_type":"Bearer","expires_in":3600}`)
 				return
 			}
 			relay(w, r)
-		})}))
+		})})}, opts...)
+	client, err := bridge.New(config, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,5 +236,32 @@ func TestResultsHideWhatTheRelayEchoes(t *testing.T) {
 	result := client.Notify(t.Context(), notification)
 	if len(result.Devices) != 1 || result.Devices[0].Reason != "cannot use [redacted]" {
 		t.Errorf("got %+v", result)
+	}
+}
+
+func TestRegistrationsThatAreAnswered(t *testing.T) {
+	for name, tt := range map[string]struct {
+		status int
+		body   string
+		ok     bool
+	}{
+		"204":              {204, "", true},
+		"200":              {200, `{"ok":true}`, true},
+		"byte order mark":  {200, "\uFEFF" + `{"ok":true}`, true},
+		"without ok":       {201, `{"message":"Device registered"}`, true},
+		"other types":      {200, `{"ok":true,"results":7,"error":null}`, true},
+		"not ok":           {200, `{"ok":false}`, false},
+		"nothing":          {200, "", false},
+		"a page":           {200, "<html>", false},
+		"not an object":    {200, "null", false},
+		"an answer of 3xx": {302, `{"ok":true}`, false},
+	} {
+		client := plainClient(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(tt.status)
+			io.WriteString(w, tt.body)
+		})
+		if err := client.Register(t.Context(), phone); (err == nil) != tt.ok {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

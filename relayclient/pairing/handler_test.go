@@ -70,6 +70,17 @@ func (a api) do(t *testing.T, method, path, body string, header ...string) (int,
 	return resp.StatusCode, answer, resp.Header
 }
 
+// serve makes one request of a handler.
+func serve(handler http.Handler, method, path, body string, header ...string) *httptest.ResponseRecorder {
+	req := httptest.NewRequest(method, path, strings.NewReader(body))
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	rec := httptest.NewRecorder()
+	handler.ServeHTTP(rec, req)
+	return rec
+}
+
 const token = "9e30691c238642ea126a1e48cc11d357"
 
 func TestHandlerPairsListsAndRevokes(t *testing.T) {
@@ -191,6 +202,52 @@ func TestHandlerRefuses(t *testing.T) {
 	}
 	if len(store.snapshot.Devices) != 0 {
 		t.Error("one of them paired a device")
+	}
+}
+
+// A page of another site can have a browser send a simple POST: it must do nothing, whatever it says.
+func TestHandlerRefusesOtherSites(t *testing.T) {
+	good := body("phone", "ios", key, token)
+	for _, c := range []struct {
+		name        string
+		header      []string
+		otherSites  bool
+		contentType string
+	}{
+		{"a phone's app", nil, false, "application/json"},
+		{"a phone's app without a content type", nil, false, ""},
+		{"the daemon's own page", []string{"Sec-Fetch-Site", "same-origin", "Origin", "http://example.com"}, false, "application/json"},
+		{"a form on another site", []string{"Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"}, true, "text/plain"},
+		{"a form on a sibling", []string{"Sec-Fetch-Site", "same-site", "Origin", "https://other.example.com"}, true, "application/x-www-form-urlencoded"},
+		{"an older browser", []string{"Origin", "https://evil.example"}, true, "text/plain"},
+		{"a sandboxed page", []string{"Origin", "null"}, true, "text/plain"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			store := &memoryStore{}
+			reg, _ := newRegistry(store)
+			pair(t, store, newDevice("1", "old"))
+			tests := 0
+			handler := handlerOver(t, reg, func(context.Context, string) (int, error) { tests++; return 202, nil })
+			header := append([]string{"Content-Type", c.contentType}, c.header...)
+			for _, request := range []struct {
+				method, path, body string
+				want               int
+			}{
+				{"POST", "/push/devices", good, 201}, {"POST", "/push/devices/1/test", "", 200}, {"DELETE", "/push/devices/1", "", 200},
+			} {
+				if c.otherSites {
+					request.want = 403
+				}
+				rec := serve(handler, request.method, request.path, request.body, header...)
+				var answer map[string]any
+				if err := json.Unmarshal(rec.Body.Bytes(), &answer); err != nil || rec.Code != request.want {
+					t.Errorf("%s %s: got %d %s, want %d", request.method, request.path, rec.Code, rec.Body, request.want)
+				}
+			}
+			if got := names(store.snapshot.Devices); (got == "old" && tests == 0) != c.otherSites {
+				t.Errorf("paired are %s, %d tests", got, tests)
+			}
+		})
 	}
 }
 

@@ -44,6 +44,7 @@ func TestASaltThatCannotBeStoredCostsABurstOneWait(t *testing.T) {
 			t.Errorf("asked %d times and waited %v, want once and 2 s", store.asked.Load(), wait)
 		}
 		pass(8 * time.Second) // when storing it is given up
+		synctest.Wait()
 		asked := time.Now()
 		if got := reg.Recipients(t.Context()); names(got.Devices) != "phone" || time.Since(asked) != 0 {
 			t.Errorf("the next alert: got %v after %v", got, time.Since(asked))

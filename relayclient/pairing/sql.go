@@ -160,6 +160,7 @@ func (s *SQLStore) Pair(ctx context.Context, d Device) (stored Device, created b
 	ctx = orBackground(ctx)
 	err = s.do(ctx, "pair a device", func(conn *sql.Conn, found tables) error {
 		stored = d
+		stored.Suite = d.PublicKey.Suite()
 		found, err := s.makeTables(ctx, conn, found)
 		if err != nil {
 			return err
@@ -170,7 +171,7 @@ func (s *SQLStore) Pair(ctx context.Context, d Device) (stored Device, created b
 		}
 		var id, createdAt, createdBy text
 		row := conn.QueryRowContext(ctx, found.name(upsertDevice), d.ID, d.PublicKey.String(), d.Name, d.Platform, d.PushToken.Reveal(),
-			formatTime(d.CreatedAt), nullable(d.CreatedBy), updatedAt, nullable(d.UpdatedBy), string(d.PublicKey.Suite()))
+			formatTime(d.CreatedAt), nullable(d.CreatedBy), updatedAt, nullable(d.UpdatedBy), string(stored.Suite))
 		if err := row.Scan(&id, &createdAt, &createdBy); err != nil {
 			return err
 		}

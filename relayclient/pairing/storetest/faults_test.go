@@ -14,6 +14,7 @@ import (
 
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/pairing/storetest"
+	"github.com/sealpush/sealpush/seal"
 	"github.com/sealpush/sealpush/secret"
 )
 
@@ -106,6 +107,15 @@ var faults = []struct {
 		return &faultyStore{pair: func(ctx context.Context, d pairing.Device) (pairing.Device, bool, error) {
 			d.UpdatedBy = ""
 			return good.Pair(ctx, d)
+		}}
+	}},
+	{"a suite that is not kept", "pair keeps every field", func(good pairing.Store) *faultyStore {
+		return &faultyStore{load: func(ctx context.Context) (pairing.Snapshot, error) {
+			snap, err := good.Load(ctx)
+			for i := range snap.Devices {
+				snap.Devices[i].Suite = seal.X25519
+			}
+			return snap, err
 		}}
 	}},
 	{"a revocation that is forgotten", "revoke", func(pairing.Store) *faultyStore {

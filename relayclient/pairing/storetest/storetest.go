@@ -80,6 +80,7 @@ func testPair(t *testing.T, b Backend) {
 	for _, change := range []func(*pairing.Device){
 		func(d *pairing.Device) {},
 		func(d *pairing.Device) { d.CreatedBy, d.UpdatedBy = "", "" },
+		func(d *pairing.Device) { d.Suite, d.PublicKey = seal.XWing, seal.XWing.GenerateKey().Public() },
 		func(d *pairing.Device) { d.Name, d.Platform = "tablette d'été \"🚀\" <&>\\", "Ünïx\t\u2028" },
 		func(d *pairing.Device) {
 			d.Name, d.Platform = strings.Repeat("é", 64), strings.Repeat("😀", 32)
@@ -268,8 +269,8 @@ func checkDevices(t *testing.T, where string, got []pairing.Device, want ...pair
 	spell := func(devices []pairing.Device) string {
 		var lines []string
 		for _, d := range devices {
-			lines = append(lines, fmt.Sprintf("%s %q %q %q %s %s %q %s %q", d.ID, d.Name, d.Platform, d.PushToken.Reveal(), d.PublicKey,
-				d.CreatedAt.Format(time.RFC3339Nano), d.CreatedBy, d.UpdatedAt.Format(time.RFC3339Nano), d.UpdatedBy))
+			lines = append(lines, fmt.Sprintf("%s %q %q %q %s %s %s %q %s %q", d.ID, d.Name, d.Platform, d.PushToken.Reveal(),
+				d.Suite, d.PublicKey, d.CreatedAt.Format(time.RFC3339Nano), d.CreatedBy, d.UpdatedAt.Format(time.RFC3339Nano), d.UpdatedBy))
 		}
 		slices.Sort(lines)
 		return strings.Join(lines, "\n")
