@@ -102,8 +102,12 @@ func (n *Notifier) Notify(ctx context.Context, alert payload.Alert, opts ...Noti
 		n.client.log(ctx, slog.LevelError, "alert not sent", alert, slog.Any("error", err))
 		return nil, err
 	default:
-		n.client.log(ctx, slog.LevelWarn, "alert not sent", alert, slog.Any("error", ErrNobodyPaired))
-		return nil, ErrNobodyPaired
+		err = ErrNobodyPaired
+		if recipients.LeftOut > 0 {
+			err = fmt.Errorf("%w: this node can use none of the paired phones, as the log said when it read them", ErrUnusableDevice)
+		}
+		n.client.log(ctx, slog.LevelWarn, "alert not sent", alert, slog.Any("error", err))
+		return nil, err
 	}
 	outcomes := n.client.Send(ctx, Push{Alert: alert, Salt: recipients.Salt, Priority: config.priority}, recipients.Devices)
 	return outcomes, notAttempted(outcomes)

@@ -26,9 +26,10 @@ const (
 var errSlow = errors.New("the store has not answered yet")
 
 // Recipients is what it takes to page: to whom, and under which salt. It is usable whatever Err says; only when Err is
-// nil do no Devices mean that nobody can be paged. It is a plain value.
+// nil do no Devices mean that nobody can be paged: nobody is paired when LeftOut is 0 too. It is a plain value.
 type Recipients struct {
 	Devices []Device    // one for each phone, the first paired first; the slice belongs to the caller
+	LeftOut int         // how many stored devices are not among them: unusable here, or a phone's older record
 	Salt    secret.Text // of the collapse ids; never empty
 	Err     error       // wraps ErrUnavailable when Devices are the last known ones, for want of an answer from the store
 }
@@ -366,7 +367,7 @@ func (m *mirror) age(began time.Time) clock.Deadline {
 // recipients and currentSalt want m.mu held.
 
 func (m *mirror) recipients(err error) Recipients {
-	return Recipients{Devices: slices.Clone(m.page), Salt: m.currentSalt(), Err: err}
+	return Recipients{Devices: slices.Clone(m.page), LeftOut: len(m.devices) - len(m.page), Salt: m.currentSalt(), Err: err}
 }
 
 func (m *mirror) currentSalt() secret.Text {
@@ -390,13 +391,11 @@ func (r *Registry) wrote(ctx context.Context, change func(devices []Device) []De
 	r.report(ctx)
 }
 
-// mayHaveWritten has the store asked again when nobody knows what became of a change.
-func (r *Registry) mayHaveWritten(err error) {
-	if !errors.Is(err, ErrUnavailable) {
-		return
-	}
-	r.mirror.mu.Lock()
-	defer r.mirror.mu.Unlock()
-	r.mirror.writes++
-	r.mirror.stale = clock.Deadline{}
+// outdate has the store asked again: a change of this process went out to it, and nobody may be left to say what became
+// of that.
+func (m *mirror) outdate() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.writes++
+	m.stale = clock.Deadline{}
 }
