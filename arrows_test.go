@@ -25,6 +25,7 @@ var arrows = map[string][]string{
 	"internal/input":                    {},
 	"internal/clock":                    {},
 	"internal/hpkejs":                   {"seal"},
+	"internal/requestbody":              {},
 	"internal/retry":                    {"internal/answer"},
 	"internal/regular":                  {},
 	"internal/transport":                {},
@@ -34,8 +35,9 @@ var arrows = map[string][]string{
 	"relayclient/pairing/storetest":     {"seal", "relayclient/pairing"},
 	"relayclient":                       {"seal", "payload", "relayclient/pairing", "internal/answer", "internal/clock", "internal/input"},
 	"relayclient/bridge":                {"pushauth", "secret", "internal/answer", "internal/clock", "internal/input", "internal/regular", "internal/retry", "internal/transport"},
-	"relayclient/relaytest":             {"seal", "payload", "pushauth/verify"},
-	"relayclient/relaytest/apns":        {"relayclient/relaytest"},
+	"relay":                             {"secret", "seal", "pushauth/verify", "internal/requestbody"},
+	"relay/apns":                        {"secret", "relay"},
+	"relayclient/relaytest":             {"secret", "seal", "payload", "relay", "relay/apns", "pushauth/verify", "internal/requestbody"},
 	"relayclient/relaytest/conformance": {"internal/answer"},
 }
 

@@ -29,11 +29,12 @@ import (
 
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/pushauth"
+	"github.com/sealpush/sealpush/relay"
+	"github.com/sealpush/sealpush/relay/apns"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
-	"github.com/sealpush/sealpush/relayclient/relaytest/apns"
 	"github.com/sealpush/sealpush/relayclient/relaytest/conformance"
 	"github.com/sealpush/sealpush/seal"
 	"github.com/sealpush/sealpush/secret"
@@ -122,7 +123,7 @@ func hasSecrets(t *testing.T) map[string]any {
 		"relayclient.Client":     sender,
 		"relayclient.Notifier":   notifier,
 		"relayclient.Push":       relayclient.Push{Salt: secret.New(fleetSalt)},
-		"relaytest.BridgeDevice": relaytest.BridgeDevice{Token: fcmToken, Platform: "android"},
+		"relay.BridgeDevice":     relay.BridgeDevice{Token: secret.New(fcmToken), Platform: "android"},
 		"relaytest.Phone":        relaytest.NewPhone(relaytest.WithPrivateKey(phoneKey), relaytest.WithPushToken(deviceToken)),
 		"relaytest.Request":      relaytest.Request{Query: relayQuery, Header: http.Header{"Authorization": {bearerToken}}, Body: []byte(agentMessage)},
 		"seal.PrivateKey":        phoneKey,
@@ -147,9 +148,13 @@ var noSecrets = map[string]string{
 	"relayclient.StatusError.Body":    "redacted when it is made",
 	"relaytest.Answer.Body":           "what a test scripts",
 	"relaytest.Answer.Header":         "what a test scripts",
-	"relaytest.BridgePush.Body":       "the relay reads it",
+	"relay.Bridge.config":             "whom it asks; a verifier's keys are public",
+	"relay.Relay.config":              "its parts print by their own methods",
+	"relay.TokenService.adminSecret":  "a function, which prints as an address",
+	"relay.TokenService.config":       "its key is a pointer, which prints as an address",
+	"relay.BridgePush.Body":           "the relay reads it",
 	"relaytest.BridgeService.tokens":  "a pointer; its URLs are what a test needs",
-	"relaytest.Message.Header":        "prints by its Format; tested there",
+	"apns.Message.Header":             "names an alert by its collapse id",
 	"relaytest.Relay.config":          "prints by its Format; tested there",
 	"verify.Verifier.config":          "what a relay demands is public",
 }
@@ -193,9 +198,9 @@ func TestNothingPrintsControlCharacters(t *testing.T) {
 		pairing.Device{ID: nasty, Name: nasty, Platform: nasty, Suite: nasty, PushToken: secret.New(nasty)},
 		pairing.Request{Name: nasty, Platform: nasty, PushToken: secret.New(nasty)},
 		relayclient.Push{Alert: payload.Alert{Kind: nasty}},
-		relaytest.BridgeDevice{Platform: nasty, BundleID: nasty},
-		relaytest.Envelope{CollapseID: nasty, Priority: nasty},
-		relaytest.Message{Header: http.Header{"Apns-Collapse-Id": {nasty}}},
+		relay.BridgeDevice{Platform: nasty, BundleID: nasty},
+		relay.Envelope{CollapseID: nasty, Priority: nasty},
+		apns.Message{Header: http.Header{"Apns-Collapse-Id": {nasty}}},
 		relaytest.Request{Method: nasty, Path: nasty},
 	} {
 		text := fmt.Sprint(value)

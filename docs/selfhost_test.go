@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sealpush/sealpush/relayclient/relaytest"
-	"github.com/sealpush/sealpush/relayclient/relaytest/apns"
+	"github.com/sealpush/sealpush/relay"
+	"github.com/sealpush/sealpush/relay/apns"
 )
 
 func TestSelfHostGuide(t *testing.T) {
@@ -46,9 +46,12 @@ func selfHost(keyFile, teamID string) error {
 		return err
 	}
 	defer forwarder.Close()
-	relay := relaytest.NewUnstartedRelay(relaytest.WithForwarder(forwarder), relaytest.WithHistory(0))
-	defer relay.Close()
-	server := &http.Server{Addr: "127.0.0.1:8080", Handler: relay, ReadTimeout: 15 * time.Second}
+	sealed, err := relay.New(relay.WithForwarder(forwarder))
+	if err != nil {
+		return err
+	}
+	defer sealed.Close()
+	server := &http.Server{Addr: "127.0.0.1:8080", Handler: sealed, ReadTimeout: 15 * time.Second}
 
 	// Not listening: what is no envelope never gets as far as Apple.
 	answer := httptest.NewRecorder()

@@ -95,18 +95,12 @@ func (n *Notifier) Notify(ctx context.Context, alert payload.Alert, opts ...Noti
 		return nil, err
 	}
 	recipients := n.registry.Recipients(ctx)
-	switch {
-	case len(recipients.Devices) > 0:
-	case recipients.Err != nil:
-		err = fmt.Errorf("relayclient: no phone is known: %w", recipients.Err)
-		n.client.log(ctx, slog.LevelError, "alert not sent", alert, slog.Any("error", err))
-		return nil, err
-	default:
-		err = ErrNobodyPaired
-		if recipients.LeftOut > 0 {
-			err = fmt.Errorf("%w: this node can use none of the paired phones, as the log said when it read them", ErrUnusableDevice)
+	if err := nobody(recipients); err != nil {
+		level := slog.LevelError
+		if err == ErrNobodyPaired {
+			level = slog.LevelWarn // no phone may be wanted
 		}
-		n.client.log(ctx, slog.LevelWarn, "alert not sent", alert, slog.Any("error", err))
+		n.client.log(ctx, level, "alert not sent", alert, slog.Any("error", err))
 		return nil, err
 	}
 	outcomes := n.client.Send(ctx, Push{Alert: alert, Salt: recipients.Salt, Priority: config.priority}, recipients.Devices)
@@ -123,6 +117,19 @@ func newNotifyConfig(opts []NotifyOption) (config notifyConfig, err error) {
 		}
 	}
 	return config, nil
+}
+
+// nobody returns why there is nobody to page, or nil if there is somebody.
+func nobody(recipients pairing.Recipients) error {
+	switch skipped := recipients.Skipped; {
+	case len(recipients.Devices) > 0:
+		return nil
+	case recipients.Err != nil:
+		return fmt.Errorf("relayclient: no phone is known: %w", recipients.Err)
+	case len(skipped) > 0:
+		return fmt.Errorf("%w: there is no other, of %d: %w", ErrUnusableDevice, len(skipped), skipped[0])
+	}
+	return ErrNobodyPaired
 }
 
 // notAttempted returns why none of the outcomes is that of a POST, or nil if one is.

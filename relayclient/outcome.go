@@ -21,7 +21,8 @@ var (
 	// ended before its turn came.
 	ErrNotAttempted = errors.New("relayclient: not attempted")
 	// ErrUnusableDevice is a device that cannot be sent to: its key or its push
-	// token is unusable. The phone has to be paired again.
+	// token is unusable, and the phone has to be paired again, or this node does
+	// not seal to its suite.
 	ErrUnusableDevice = errors.New("relayclient: unusable device")
 	// ErrInvalidAlert is an alert that cannot be sent to anybody: a *payload.FieldError
 	// or a *payload.SizeError says why, or a text what is wrong with the [Push].

@@ -110,7 +110,11 @@ func (c *Client) deliver(ctx context.Context, message message, device pairing.De
 		return outcome
 	}
 	suite := device.PublicKey.Suite()
-	if suite == "" {
+	switch {
+	case device.Unusable != nil:
+		outcome.Err = fmt.Errorf("%w: %w", ErrUnusableDevice, device.Unusable)
+		return outcome
+	case suite == "":
 		outcome.Err = fmt.Errorf("%w: %w: there is none; pair the phone again", ErrUnusableDevice, seal.ErrInvalidKey)
 		return outcome
 	}

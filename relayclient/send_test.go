@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sealpush/sealpush/payload"
+	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 	"github.com/sealpush/sealpush/seal"
@@ -46,18 +47,18 @@ func TestEnvelope(t *testing.T) {
 	tests := []struct {
 		name string
 		push relayclient.Push
-		want func(relaytest.Envelope) bool
+		want func(relay.Envelope) bool
 	}{
-		{"derived collapse id", relayclient.Push{Alert: failure(), Salt: salt}, func(e relaytest.Envelope) bool {
+		{"derived collapse id", relayclient.Push{Alert: failure(), Salt: salt}, func(e relay.Envelope) bool {
 			return e.CollapseID == failure().CollapseID(salt) && e.Priority == "time-sensitive" && !e.Event
 		}},
-		{"collapse id of the caller's", relayclient.Push{Alert: failure(), CollapseID: strings.Repeat("ab", 16)}, func(e relaytest.Envelope) bool {
+		{"collapse id of the caller's", relayclient.Push{Alert: failure(), CollapseID: strings.Repeat("ab", 16)}, func(e relay.Envelope) bool {
 			return e.CollapseID == strings.Repeat("ab", 16)
 		}},
-		{"passive", relayclient.Push{Alert: sla, Salt: salt, Priority: relayclient.Passive}, func(e relaytest.Envelope) bool {
+		{"passive", relayclient.Push{Alert: sla, Salt: salt, Priority: relayclient.Passive}, func(e relay.Envelope) bool {
 			return e.Priority == "passive" && !e.Event
 		}},
-		{"event", relayclient.Push{Alert: payload.NewEvent("node-a", "node-a", payload.EventQuorumLoss), Salt: salt}, func(e relaytest.Envelope) bool {
+		{"event", relayclient.Push{Alert: payload.NewEvent("node-a", "node-a", payload.EventQuorumLoss), Salt: salt}, func(e relay.Envelope) bool {
 			return e.Event
 		}},
 	}
@@ -78,7 +79,7 @@ func TestEnvelope(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if envelope.Device != devices[0].PushToken.Reveal() {
+			if !envelope.Device.Equal(devices[0].PushToken) {
 				t.Error("the device token is not the one that the phone registered")
 			}
 			if !tt.want(envelope) {

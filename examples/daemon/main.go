@@ -112,10 +112,12 @@ func serve(ctx context.Context, opts options, out io.Writer) error {
 	if relay != nil {
 		server.RegisterOnShutdown(relay.Close) // which lets the waiting phones go
 	}
-	scheduler := &scheduler{dag: opts.dag, jobs: opts.jobs, every: opts.every, notifier: notifier}
+	reporter := newReporter(notifier)
+	scheduler := &scheduler{dag: opts.dag, jobs: opts.jobs, every: opts.every, reporter: reporter}
 	guide.print(out)
 	return work(ctx, server, listener, func(ctx context.Context) {
 		scheduler.run(ctx, now)
+		reporter.close()
 		client.Close() // its spare connections would hold up the server
 	})
 }

@@ -81,7 +81,7 @@ func secretsOfSetup(t *testing.T, setup *reference) map[string]string {
 	}
 	secrets := map[string]string{
 		"salt": snapshot.Salt.Reveal(), "push token": snapshot.Devices[0].PushToken.Reveal(),
-		"client secret": config.ClientSecret.Reveal(), "device token": setup.bridge.Devices(config.ClientID)[0].Token,
+		"client secret": config.ClientSecret.Reveal(), "device token": setup.bridge.Devices(config.ClientID)[0].Token.Reveal(),
 	}
 	for name, value := range secrets {
 		if len(value) < 16 {

@@ -28,7 +28,7 @@ import (
 	"time"
 
 	"github.com/sealpush/sealpush/examples/internal/state"
-	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/relay/apns"
 )
 
 type options struct {
@@ -138,7 +138,7 @@ func run(ctx context.Context, opts options, out io.Writer) error {
 
 	shown := 0
 	inbox := inbox{client: client, url: opts.inbox, phone: phone}
-	return inbox.receive(ctx, func(m relaytest.Message) bool {
+	return inbox.receive(ctx, func(m apns.Message) bool {
 		n, err := phone.Open(m)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "phone: a message that cannot be shown:", err)

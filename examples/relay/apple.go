@@ -4,8 +4,9 @@ import (
 	"errors"
 	"flag"
 
+	"github.com/sealpush/sealpush/relay"
+	"github.com/sealpush/sealpush/relay/apns"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
-	"github.com/sealpush/sealpush/relayclient/relaytest/apns"
 )
 
 // apple says how to reach phones through Apple's push service. Without a key,
@@ -43,7 +44,7 @@ func (a *apple) options() (opts []relaytest.RelayOption, closeForwarder func(), 
 	if err != nil {
 		return nil, nil, err
 	}
-	return []relaytest.RelayOption{relaytest.WithForwarder(forwarder), relaytest.WithHistory(0)}, forwarder.Close, nil
+	return []relaytest.RelayOption{relaytest.WithRelay(relay.WithForwarder(forwarder)), relaytest.WithHistory(0)}, forwarder.Close, nil
 }
 
 // destination says where alerts go.

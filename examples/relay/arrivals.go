@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
 
@@ -23,11 +24,11 @@ type device struct {
 }
 
 type push struct {
-	Time    time.Time                    `json:"time"`
-	Title   string                       `json:"title"`
-	Body    string                       `json:"body"`
-	Data    map[string]string            `json:"data,omitempty"`
-	Results []relaytest.BridgePushResult `json:"results"`
+	Time    time.Time                `json:"time"`
+	Title   string                   `json:"title"`
+	Body    string                   `json:"body"`
+	Data    map[string]string        `json:"data,omitempty"`
+	Results []relay.BridgePushResult `json:"results"`
 }
 
 func arrivals(sealed *relaytest.Relay, bridge *relaytest.BridgeService, clientID string) http.Handler {

@@ -100,6 +100,9 @@ func New(config Config, opts ...Option) (*Client, error) {
 			return nil, err
 		}
 	}
+	if len(config.lookalikes) > 0 {
+		c.log().Warn("the configuration has names like those of push notifications, which are not read", "names", config.lookalikes, "table", "["+table+"]")
+	}
 	if missing := config.missing(); len(missing) > 0 {
 		level := slog.LevelWarn
 		if len(missing) == len(configKeys) {

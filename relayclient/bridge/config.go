@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/BurntSushi/toml"
 
@@ -49,6 +50,9 @@ func (e *ConfigError) Unwrap() error { return e.Err }
 const maxConfig = 1 << 20 // bytes of a configuration file
 
 // LoadConfig reads the [push_relay] table of the TOML file at path. Other tables are the caller's and not looked at.
+//
+// A name in the file that looks like ours and is not, such as [push-relay] or client_id before the table, is no error either;
+// [New] names it at Warn.
 //
 // An absent table or an absent or empty field is no error: push is disabled then, see [Config.Enabled]. A file that is
 // not TOML, an unknown (misspelt) key in the table, a value that is not a string and a URL that cannot be used are a
@@ -119,13 +123,20 @@ func (c *Config) set(key, text string) {
 	}
 }
 
+// table is what the file calls ours.
+const table = "push_relay"
+
 func parseConfig(path, text string) (Config, error) {
-	const table = "push_relay"
 	var config Config
 	var tables map[string]toml.Primitive
 	md, err := toml.Decode(text, &tables)
 	if err != nil {
 		return Config{}, tomlError(path, err)
+	}
+	for _, key := range md.Keys() {
+		if looksLikeOurs(key) {
+			config.lookalikes = append(config.lookalikes, key.String())
+		}
 	}
 	found, ok := tables[table]
 	if !ok {
@@ -152,6 +163,57 @@ func parseConfig(path, text string) (Config, error) {
 		}
 	}
 	return config, nil
+}
+
+// looksLikeOurs says whether somebody may have meant [push_relay], or a key in it, by a key that is neither: another case or
+// spelling of the table, and our keys outside of it.
+func looksLikeOurs(key toml.Key) bool {
+	name := letters(strings.Join(key, ""))
+	switch {
+	case key[0] == table || len(key) > 2:
+		return false
+	case len(key) == 2:
+		return name == letters(table) && letters(key[1]) != "" // [push.relay]
+	}
+	if slices.ContainsFunc(configKeys[1:], func(ours string) bool { return name == letters(ours) }) {
+		return true // "url" alone may be anything
+	}
+	return strings.HasPrefix(name, letters(table)) || edits(name, letters(table)) <= 2
+}
+
+// letters drops the case of a name and what is no letter.
+func letters(name string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsLetter(r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, name)
+}
+
+// edits is how many characters are to be inserted, deleted or replaced to make b of a (the Levenshtein distance), or more
+// than two.
+func edits(a, b string) int {
+	if len(a) > len(b)+2 || len(b) > len(a)+2 {
+		return 3
+	}
+	row := make([]int, len(b)+1) // of the distances between the start of a and each start of b
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
 }
 
 // read checks one value of the table and keeps it. Its errors do not quote the value, which may be the secret.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -149,6 +150,42 @@ func TestLoadConfigErrors(t *testing.T) {
 				t.Error("a configuration came with the error")
 			}
 		})
+	}
+}
+
+// A name that is nearly ours is named, whether push is enabled or not.
+func TestNamesLikeOursAreNamed(t *testing.T) {
+	for _, tt := range []struct{ text, named string }{
+		{"[push-relay]\nurl = \"https://push.example\"\n", "[push-relay]"},
+		{"[Push_Relay]\nclient_id = \"hunter2\"\n", "[Push_Relay]"},
+		{"[pushrelay]\n", "[pushrelay]"},
+		{"[push.relay]\n", "[push.relay]"},
+		{"[push_realy]\n", "[push_realy]"},
+		{"[push_relays]\n", "[push_relays]"},
+		{"push_relay_url = \"https://push.example\"\n", "[push_relay_url]"},
+		{"client_id = \"hunter2\"\nclient-secret = \"hunter2\"\n", "[client_id client-secret]"},
+		{"[PUSH_RELAY]\n" + pushRelayTable, "[PUSH_RELAY]"},
+		{otherTables + pushRelayTable, ""},
+		{otherTables + "[push]\n[relay]\n[pull_request]\n[brush_delay]\nurl = 1\n", ""},
+	} {
+		var log strings.Builder
+		config, err := load(t, tt.text)
+		if err != nil {
+			t.Errorf("%q: %v", tt.text, err)
+			continue
+		}
+		if _, err := bridge.New(config, bridge.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))); err != nil {
+			t.Error(err)
+		}
+		line := ""
+		for one := range strings.Lines(log.String()) {
+			if strings.Contains(one, "level=WARN") {
+				line = one
+			}
+		}
+		if (line != "") != (tt.named != "") || !strings.Contains(line, tt.named) || strings.Contains(log.String(), "hunter2") {
+			t.Errorf("%q: log\n%s", tt.text, &log)
+		}
 	}
 }
 

@@ -75,6 +75,8 @@
 //	                                    is url right?
 //	WARN  no phone could be woken for an hour
 //	                                    the outbox waits for the agent's next message
+//	WARN  the configuration has names like those of push notifications, which are not read
+//	                                    [push-relay] for [push_relay], for instance
 //	WARN  push notifications disabled   a field of [push_relay] is missing; missing names it
 //	WARN  push token not refreshed      the token service is down; the old token is used while it lives
 //	WARN  outbox is full                nobody has connected for 10 000 messages, or 64 MiB

@@ -26,10 +26,10 @@ const (
 var errSlow = errors.New("the store has not answered yet")
 
 // Recipients is what it takes to page: to whom, and under which salt. It is usable whatever Err says; only when Err is
-// nil do no Devices mean that nobody can be paged: nobody is paired when LeftOut is 0 too. It is a plain value.
+// nil do no Devices mean that nobody can be paged, and no Skipped either that nobody is paired. It is a plain value.
 type Recipients struct {
 	Devices []Device    // one for each phone, the first paired first; the slice belongs to the caller
-	LeftOut int         // how many stored devices are not among them: unusable here, or a phone's older record
+	Skipped []error     // why each of the other paired phones cannot be paged from here, as Device.Unusable
 	Salt    secret.Text // of the collapse ids; never empty
 	Err     error       // wraps ErrUnavailable when Devices are the last known ones, for want of an answer from the store
 }
@@ -367,7 +367,13 @@ func (m *mirror) age(began time.Time) clock.Deadline {
 // recipients and currentSalt want m.mu held.
 
 func (m *mirror) recipients(err error) Recipients {
-	return Recipients{Devices: slices.Clone(m.page), LeftOut: len(m.devices) - len(m.page), Salt: m.currentSalt(), Err: err}
+	recipients := Recipients{Devices: slices.Clone(m.page), Salt: m.currentSalt(), Err: err}
+	for _, d := range m.devices {
+		if d.Unusable != nil {
+			recipients.Skipped = append(recipients.Skipped, d.Unusable)
+		}
+	}
+	return recipients
 }
 
 func (m *mirror) currentSalt() secret.Text {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -330,6 +331,7 @@ func call[T any](ctx context.Context, r *Registry, fn func(Store, context.Contex
 		defer func() {
 			// In a goroutine of our own nobody else could recover, and a faulty store must not end the daemon.
 			if p := recover(); p != nil {
+				r.log().ErrorContext(ctx, "the store of the paired phones panicked", "error", fmt.Sprint(p), "stack", string(debug.Stack()))
 				done <- result{err: fmt.Errorf("the store panicked: %v", p)}
 			}
 		}()

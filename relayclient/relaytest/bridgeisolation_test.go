@@ -108,7 +108,7 @@ func TestBridgesAreIsolated(t *testing.T) {
 	if got := s.Pushes("alice"); len(got) != 0 {
 		t.Errorf("alice is said to have sent %v", got)
 	}
-	if got := s.Devices("bob"); len(got) != 1 || got[0].Token != "bob-phone" {
+	if got := s.Devices("bob"); len(got) != 1 || got[0].Token.Reveal() != "bob-phone" {
 		t.Errorf("bob's devices are %v", got)
 	}
 	if got := s.Pushes("bob"); len(got) != 1 {
@@ -191,7 +191,7 @@ func TestOnlyItsOwnTokenSpeaksForAClient(t *testing.T) {
 			}
 		})
 	}
-	if got := s.Devices("alice"); len(got) != 1 || got[0].Token != "alice-phone" {
+	if got := s.Devices("alice"); len(got) != 1 || got[0].Token.Reveal() != "alice-phone" {
 		t.Errorf("alice's devices are now %v", got)
 	}
 	if got := s.Pushes("alice"); len(got) != 0 {

@@ -179,10 +179,10 @@ func relayTokenOf(t *testing.T, subject string) string {
 
 func TestBridgeOptionsRefuse(t *testing.T) {
 	for name, option := range map[string]func(){
-		"a lifetime below a second": func() { relaytest.WithTokenLifetime(time.Second - 1) },
-		"no rounds":                 func() { relaytest.WithHashRounds(0) },
+		"a lifetime below a second": func() { relaytest.NewBridgeService(relaytest.WithTokenLifetime(time.Second - 1)) },
+		"no rounds":                 func() { relaytest.NewBridgeService(relaytest.WithHashRounds(0)) },
 		"a small key": func() {
-			relaytest.WithSigningKey(&rsa.PrivateKey{PublicKey: rsa.PublicKey{N: big.NewInt(15), E: 3}})
+			relaytest.NewBridgeService(relaytest.WithSigningKey(&rsa.PrivateKey{PublicKey: rsa.PublicKey{N: big.NewInt(15), E: 3}}))
 		},
 		"a misspelt endpoint": func() {
 			relaytest.NewUnstartedBridgeService("https://token.example", "https://push.example").Script("tokens", 1, relaytest.Answer{})

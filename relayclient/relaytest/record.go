@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/sealpush/sealpush/relay"
 )
 
 // A Request is one HTTP request as a relay received it, before anything was
@@ -30,13 +32,7 @@ type Request struct {
 
 // Envelope reads the request's body as the relay does. The error says which
 // member is wrong and how.
-func (r Request) Envelope() (Envelope, error) {
-	e, err := parseEnvelope(r.Body)
-	if err != nil {
-		return Envelope{}, fmt.Errorf("relaytest: %w", err)
-	}
-	return e, nil
-}
+func (r Request) Envelope() (relay.Envelope, error) { return relay.ParseEnvelope(r.Body) }
 
 // Format prints the request's method, path and size, for every verb.
 func (r Request) Format(s fmt.State, _ rune) { io.WriteString(s, r.String()) }
