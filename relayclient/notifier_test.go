@@ -125,6 +125,7 @@ func TestNotifySaysWhyNobodyWasPaged(t *testing.T) {
 		{name: "nobody is paired", registry: `{"version":1,"devices":[]}`, want: relayclient.ErrNobodyPaired, level: "WARN"},
 		{name: "no record can be used", registry: `{"version":1,"devices":[{"id":"a","publicKey":"?","pushToken":"b"}]}`, want: relayclient.ErrUnusableDevice, level: "ERROR"},
 		{name: "the registry is broken", registry: "{", want: pairing.ErrUnavailable, level: "ERROR"},
+		{name: "no phone has a suite of this node", registry: strings.Replace(unusable, `"id"`, `"suite":"future-1","id"`, 1), want: relayclient.ErrUnusableDevice, level: "ERROR"},
 		{name: "no phone can be used", registry: unusable, want: relayclient.ErrUnusableDevice, level: "WARN"},
 		{name: "the alert is not valid", change: func(a *payload.Alert) { a.Kind = "party" }, want: relayclient.ErrInvalidAlert, level: "ERROR"},
 		{name: "the client is closed", closed: true, want: relayclient.ErrClosed, level: "ERROR"},
