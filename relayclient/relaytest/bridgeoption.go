@@ -12,8 +12,10 @@ import (
 type BridgeOption interface{ applyBridge(*bridgeConfig) }
 
 type bridgeConfig struct {
-	server serverConfig
-	tokens []relay.TokenOption
+	server     serverConfig
+	tokens     []relay.TokenOption
+	bridge     []relay.BridgeOption
+	lostWithin time.Duration
 }
 
 func newBridgeConfig(opts []BridgeOption) bridgeConfig {
@@ -33,6 +35,11 @@ func (o bridgeOption) applyBridge(c *bridgeConfig) { o(c) }
 // WithTokens sets up the token service.
 func WithTokens(opts ...relay.TokenOption) BridgeOption {
 	return bridgeOption(func(c *bridgeConfig) { c.tokens = append(c.tokens, opts...) })
+}
+
+// WithBridge sets up the push relay.
+func WithBridge(opts ...relay.BridgeOption) BridgeOption {
+	return bridgeOption(func(c *bridgeConfig) { c.bridge = append(c.bridge, opts...) })
 }
 
 // WithTokenLifetime is WithTokens of [relay.WithTokenLifetime].
