@@ -50,7 +50,11 @@ func newServer(opts options, client *bridge.Client) (*server, error) {
 	}
 	s.ctx, s.end = context.WithCancelCause(context.Background())
 	s.sessions.Go(s.register)
-	s.http = &http.Server{ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+	// A WebSocket that has been accepted has timeouts of its own: pings, and a bound on each write.
+	s.http = &http.Server{
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	}
 	return s, nil
 }
 
