@@ -182,6 +182,25 @@ func TestAlertThatFitsOneSuite(t *testing.T) {
 	}
 }
 
+// A phone that the registry calls unusable, because its suite is switched off on
+// this node for instance, is not sealed to although its key could be.
+func TestUnusableDevicesAreNotSealedTo(t *testing.T) {
+	relay := relaytest.NewRelay(relaytest.InMemory())
+	defer relay.Close()
+	client, log := newClient(t, relay)
+	_, good := phoneOf(seal.X25519)
+	_, off := phoneOf(seal.XWing)
+	off.Unusable = errors.New("the suite xwing is switched off on this node")
+	outcomes := client.Send(t.Context(), relayclient.Push{Alert: longAlert(), Salt: salt}, []pairing.Device{off, good})
+	wantAllDelivered(t, outcomes[1:], []pairing.Device{good})
+	if err := outcomes[0].Err; !errors.Is(err, relayclient.ErrUnusableDevice) || !errors.Is(err, off.Unusable) {
+		t.Errorf("%+v", outcomes[0])
+	}
+	if relay.Stats().Requests != 1 || strings.Contains(strings.Join(log.lines(), "\n"), "suite=xwing") {
+		t.Errorf("%d POSTs, log %q", relay.Stats().Requests, log.lines())
+	}
+}
+
 func TestMaxCiphertextIsBounded(t *testing.T) {
 	for _, n := range []int{-1, 0, 2999, 3801, 1 << 30} {
 		if _, err := relayclient.New("https://relay.example", relayclient.WithMaxCiphertext(n)); err == nil {
