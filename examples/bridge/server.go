@@ -50,10 +50,12 @@ func newServer(opts options, client *bridge.Client) (*server, error) {
 	}
 	s.ctx, s.end = context.WithCancelCause(context.Background())
 	s.sessions.Go(s.register)
-	// A WebSocket that has been accepted has timeouts of its own: pings, and a bound on each write.
-	s.http = &http.Server{
-		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second,
-		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	s.http = &http.Server{ // for requests: a WebSocket, once attached, has its own limits
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      10 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    16 << 10,
 	}
 	return s, nil
 }
