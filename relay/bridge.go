@@ -76,6 +76,7 @@ type bridgeConfig struct {
 	forwarder     BridgeForwarder
 	authenticator Authenticator
 	onPush        func(BridgePush)
+	pause         func() // between reading a list of devices and writing it; nil for no such moment
 }
 
 // WithBridgeForwarder says which push service to forward to. There is no default.
@@ -106,6 +107,19 @@ func WithAuthenticator(a Authenticator) BridgeOption {
 func OnPush(f func(BridgePush)) BridgeOption {
 	return func(c *bridgeConfig) error {
 		c.onPush = f
+		return nil
+	}
+}
+
+// WithLossyDevices makes the relay read a client's list of devices, call pause, and write the changed list, without a lock
+// over the three. The deployed relay does so with its key-value store, and of registrations at the same moment it keeps
+// one. It is for tests of bridges.
+func WithLossyDevices(pause func()) BridgeOption {
+	return func(c *bridgeConfig) error {
+		if pause == nil {
+			return errors.New("relay: WithLossyDevices: pause is nil")
+		}
+		c.pause = pause
 		return nil
 	}
 }
@@ -189,14 +203,27 @@ func (b *Bridge) serveRegister(w http.ResponseWriter, r *http.Request, clientID 
 
 // register adds a device, or replaces what is known of the one with its token.
 func (b *Bridge) register(clientID string, device BridgeDevice) {
+	b.change(clientID, func(devices []BridgeDevice) []BridgeDevice {
+		if i := slices.IndexFunc(devices, device.sameToken); i >= 0 {
+			devices[i] = device
+			return devices
+		}
+		return append(devices, device)
+	})
+}
+
+// change reads, changes and writes a client's list of devices.
+func (b *Bridge) change(clientID string, change func([]BridgeDevice) []BridgeDevice) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	devices := b.devices[clientID]
-	if i := slices.IndexFunc(devices, device.sameToken); i >= 0 {
-		devices[i] = device
-		return
+	if b.config.pause != nil {
+		devices = slices.Clone(devices)
+		b.mu.Unlock()
+		b.config.pause()
+		b.mu.Lock()
 	}
-	b.devices[clientID] = append(devices, device)
+	b.devices[clientID] = change(devices)
 }
 
 func (b *Bridge) serveUnregister(w http.ResponseWriter, r *http.Request, clientID string) {
@@ -215,9 +242,9 @@ func (b *Bridge) serveUnregister(w http.ResponseWriter, r *http.Request, clientI
 }
 
 func (b *Bridge) forget(clientID string, device BridgeDevice) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.devices[clientID] = slices.DeleteFunc(b.devices[clientID], device.sameToken)
+	b.change(clientID, func(devices []BridgeDevice) []BridgeDevice {
+		return slices.DeleteFunc(devices, device.sameToken)
+	})
 }
 
 func (b *Bridge) servePush(w http.ResponseWriter, r *http.Request, clientID string) {

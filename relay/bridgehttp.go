@@ -48,7 +48,10 @@ func bridgeRoutes(routes []bridgeRoute) http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		writeBridgeError(w, http.StatusNotFound, "not found")
 	})
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		announceIdle(w, r)
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // withBody reads the body before anything else: a server notices that its client

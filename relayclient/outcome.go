@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/sealpush/sealpush/internal/answer"
 )
 
 // Errors that an [Outcome]'s Err answers to with [errors.Is].
@@ -68,16 +69,16 @@ const (
 const maxAnswer = 4 << 10
 
 // readRelayOutcome reads the body of a 2xx. What it cannot read says nothing.
-func readRelayOutcome(body io.Reader) RelayOutcome {
-	var answer struct {
+func readRelayOutcome(resp *http.Response) RelayOutcome {
+	var said struct {
 		Outcome RelayOutcome `json:"outcome"`
 	}
-	if text, err := io.ReadAll(io.LimitReader(body, maxAnswer)); err != nil || json.Unmarshal(text, &answer) != nil {
+	if text, err := answer.Read(resp, maxAnswer); err != nil || json.Unmarshal(text, &said) != nil {
 		return ""
 	}
-	switch answer.Outcome {
+	switch said.Outcome {
 	case Forwarded, Coalesced, Suppressed, Digested:
-		return answer.Outcome
+		return said.Outcome
 	}
 	return ""
 }

@@ -197,7 +197,7 @@ func (c *Client) exchange(ctx context.Context, do func(*http.Request) (*http.Res
 	defer answer.Drain(resp.Body)
 	c.clock.check(ctx, c, resp.Header)
 	if resp.StatusCode/100 == 2 {
-		return resp.StatusCode, readRelayOutcome(resp.Body), nil
+		return resp.StatusCode, readRelayOutcome(resp), nil
 	}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what a failing body gave before it failed counts
 	return resp.StatusCode, "", &StatusError{

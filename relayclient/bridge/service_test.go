@@ -30,9 +30,10 @@ var signingKey = sync.OnceValue(func() *rsa.PrivateKey {
 })
 
 // newService returns a token service and a relay in memory, which work in a bubble, and the configuration for them.
-func newService(tb testing.TB) (*relaytest.BridgeService, bridge.Config) {
+func newService(tb testing.TB, opts ...relaytest.BridgeOption) (*relaytest.BridgeService, bridge.Config) {
 	tb.Helper()
-	service := relaytest.NewBridgeService(relaytest.InMemory(), relaytest.WithHashRounds(1), relaytest.WithSigningKey(signingKey()))
+	opts = append(opts, relaytest.InMemory(), relaytest.WithHashRounds(1), relaytest.WithSigningKey(signingKey()))
+	service := relaytest.NewBridgeService(opts...)
 	tb.Cleanup(service.Close)
 	return service, bridge.Config{
 		URL:          service.RelayURL,

@@ -178,10 +178,10 @@ func (r *Registry) pair(ctx context.Context, req Request, caller string, ownOnly
 		if err != nil && ownOnly {
 			return pairResult{}, err
 		} // without, go on: only a pairing makes tables again that somebody dropped
+		defer r.mirror.outdate()
 		return pairInto(ctx, store, devices, d, ownOnly)
 	})
 	if err != nil {
-		r.mayHaveWritten(err)
 		return Device{}, false, err
 	}
 	r.wrote(ctx, func(devices []Device) []Device {
@@ -283,10 +283,10 @@ func (r *Registry) revoke(ctx context.Context, id, caller string, ownOnly bool) 
 				return struct{}{}, errNotYours
 			}
 		}
+		defer r.mirror.outdate()
 		return struct{}{}, store.Revoke(ctx, id)
 	})
 	if err != nil && !errors.Is(err, ErrUnknownDevice) {
-		r.mayHaveWritten(err)
 		return err
 	}
 	r.wrote(ctx, func(devices []Device) []Device {

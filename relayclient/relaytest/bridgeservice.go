@@ -85,8 +85,8 @@ func newBridgeService(tokenURL, relayURL string, config bridgeConfig) *BridgeSer
 	if err != nil {
 		panic(fmt.Sprintf("relaytest: %v", err))
 	}
-	s.bridge, err = relay.NewBridge(
-		relay.WithAuthenticator(s.keys), relay.WithBridgeForwarder(s.phones), relay.OnPush(s.phones.record))
+	s.bridge, err = relay.NewBridge(append(config.relay,
+		relay.WithAuthenticator(s.keys), relay.WithBridgeForwarder(s.phones), relay.OnPush(s.phones.record))...)
 	if err != nil {
 		panic(fmt.Sprintf("relaytest: %v", err)) // unreachable: these options are right
 	}
