@@ -24,6 +24,7 @@ var arrows = map[string][]string{
 	"internal/answer":                   {},
 	"internal/input":                    {},
 	"internal/clock":                    {},
+	"internal/faults":                   {"seal", "payload", "relayclient", "relayclient/pairing"},
 	"internal/hpkejs":                   {"seal"},
 	"internal/requestbody":              {},
 	"internal/retry":                    {"internal/answer"},

@@ -28,7 +28,8 @@ func (s *Source) fetch(ctx context.Context) (Token, error) {
 	}
 	defer resp.Body.Close()
 
-	failed := &TokenError{StatusCode: resp.StatusCode, RetryAfter: answer.RetryAfter(resp.Header, start)}
+	leadsTo := answer.LeadsTo(resp, s.credentials.ClientSecret.Reveal())
+	failed := &TokenError{StatusCode: resp.StatusCode, LeadsTo: leadsTo, RetryAfter: answer.RetryAfter(resp.Header, start)}
 	body, err := answer.Read(resp, maxAnswer)
 	switch {
 	case resp.StatusCode/100 != 2:

@@ -257,7 +257,7 @@ func TestFailedFetchIsNotRepeatedAtOnce(t *testing.T) {
 	slowDown := func(retryAfter string) relaytest.Answer {
 		return relaytest.Answer{Status: 429, Header: http.Header{"Retry-After": {retryAfter}}}
 	}
-	redirect := relaytest.Answer{Status: 307, Header: http.Header{"Location": {"/elsewhere"}}}
+	redirect := relaytest.Answer{Status: 307, Header: http.Header{"Location": {"https://bob:hunter2@new.example/v2?key=topsecret"}}}
 	tests := []struct {
 		name     string
 		answer   relaytest.Answer
@@ -286,6 +286,9 @@ func TestFailedFetchIsNotRepeatedAtOnce(t *testing.T) {
 				failed, ok := errors.AsType[*pushauth.TokenError](err)
 				if !ok || failed.StatusCode != tt.answer.Status {
 					t.Fatalf("error %v", err)
+				}
+				if tt.name == "redirect" && !strings.Contains(err.Error(), "leads to https://new.example/v2; check") {
+					t.Errorf("error %v", err)
 				}
 				if got := errors.Is(err, pushauth.ErrInvalidClient); got != (tt.answer.Status == 401) {
 					t.Errorf("matches ErrInvalidClient: %v", got)

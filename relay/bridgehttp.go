@@ -35,6 +35,7 @@ type bridgeHandler func(w http.ResponseWriter, r *http.Request, body []byte)
 // handler stands for a method or a path that there is not: like the deployed
 // services, both answer 404 to it.
 func serveBody(w http.ResponseWriter, r *http.Request, limit int, handler bridgeHandler) {
+	announceIdle(w, r)
 	if handler == nil {
 		if r.ContentLength != 0 {
 			requestbody.CloseAfter(w, r) // rather than read a body that nobody wants

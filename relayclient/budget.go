@@ -60,7 +60,7 @@ func (f fits) to(suite seal.Suite, limit int) (payload.Fitted, error) {
 func suitesOf(devices []pairing.Device) []seal.Suite {
 	var suites []seal.Suite
 	for _, device := range devices {
-		if suite := device.PublicKey.Suite(); suite != "" && !slices.Contains(suites, suite) {
+		if suite := device.PublicKey.Suite(); suite != "" && device.Unusable == nil && !slices.Contains(suites, suite) {
 			suites = append(suites, suite)
 		}
 	}

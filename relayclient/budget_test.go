@@ -1,8 +1,10 @@
 package relayclient_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,6 +21,10 @@ import (
 	"github.com/sealpush/sealpush/seal"
 	"github.com/sealpush/sealpush/secret"
 )
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // envelopeOf is the body of a POST, read without the relay's checks.
 func envelopeOf(t *testing.T, request relaytest.Request) (e struct {
@@ -176,6 +182,25 @@ func TestAlertThatFitsOneSuite(t *testing.T) {
 	}
 }
 
+// A phone that the registry calls unusable, because its suite is switched off on
+// this node for instance, is not sealed to although its key could be.
+func TestUnusableDevicesAreNotSealedTo(t *testing.T) {
+	relay := relaytest.NewRelay(relaytest.InMemory())
+	defer relay.Close()
+	client, log := newClient(t, relay)
+	_, good := phoneOf(seal.X25519)
+	_, off := phoneOf(seal.XWing)
+	off.Unusable = errors.New("the suite xwing is switched off on this node")
+	outcomes := client.Send(t.Context(), relayclient.Push{Alert: longAlert(), Salt: salt}, []pairing.Device{off, good})
+	wantAllDelivered(t, outcomes[1:], []pairing.Device{good})
+	if err := outcomes[0].Err; !errors.Is(err, relayclient.ErrUnusableDevice) || !errors.Is(err, off.Unusable) {
+		t.Errorf("%+v", outcomes[0])
+	}
+	if relay.Stats().Requests != 1 || strings.Contains(strings.Join(log.lines(), "\n"), "suite=xwing") {
+		t.Errorf("%d POSTs, log %q", relay.Stats().Requests, log.lines())
+	}
+}
+
 func TestMaxCiphertextIsBounded(t *testing.T) {
 	for _, n := range []int{-1, 0, 2999, 3801, 1 << 30} {
 		if _, err := relayclient.New("https://relay.example", relayclient.WithMaxCiphertext(n)); err == nil {
@@ -305,6 +330,25 @@ func TestSecondPost(t *testing.T) {
 				t.Errorf("TrimmedToFloor is %t", outcome.TrimmedToFloor)
 			}
 		})
+	}
+}
+
+// A context that ends with the first answer leaves no time for a second POST: the
+// 400 stands.
+func TestNoTimeForASecondPost(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	posts := 0
+	transport := roundTripper(func(*http.Request) (*http.Response, error) {
+		posts++
+		cancel()
+		return &http.Response{StatusCode: 400, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("ciphertext"))}, nil
+	})
+	client, _ := newClientAt(t, "https://relay.example",
+		relayclient.WithMaxCiphertext(3800), relayclient.WithHTTPClient(&http.Client{Transport: transport}))
+	_, device := phoneOf(seal.X25519)
+	outcome := client.Send(ctx, relayclient.Push{Alert: longAlert(), Salt: salt}, []pairing.Device{device})[0]
+	if outcome.Status != 400 || posts != 1 || outcome.TrimmedToFloor || !errors.Is(outcome.Err, context.Canceled) {
+		t.Errorf("%d POSTs: %+v", posts, outcome)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"runtime"
 	"strings"
@@ -93,7 +94,7 @@ func TestSecretsStayOutOfEverythingPrinted(t *testing.T) {
 	_, devices := phones(1)
 	token := devices[0].PushToken.Reveal()
 	own := &http.Client{Transport: said(func(req *http.Request) error {
-		return fmt.Errorf("malformed answer %q\nlevel=INFO forged=yes %s %s %s", token, req.URL, req.Header["Authorization"], strings.ToUpper(token))
+		return fmt.Errorf("malformed answer %q\nlevel=INFO forged=yes %s %s %s: %w", token, req.URL, req.Header["Authorization"], strings.ToUpper(token), net.ErrClosed)
 	})}
 	client, log := newClientAt(t, relay, relayclient.WithHTTPClient(own))
 	push := relayclient.Push{Alert: failure(), Salt: salt}
@@ -106,9 +107,16 @@ func TestSecretsStayOutOfEverythingPrinted(t *testing.T) {
 		Outcome relayclient.Outcome
 		client  *relayclient.Client
 	}
+	if !errors.Is(outcome.Err, net.ErrClosed) {
+		t.Errorf("the cause is lost: %v", outcome.Err)
+	}
 	things := []any{client, push, &push, outcome, outcome.Err, nested{client, push, outcome, client}}
-	for err := outcome.Err; err != nil; err = errors.Unwrap(err) {
+	for _, err := range within(outcome.Err) {
 		things = append(things, err)
+	}
+	var found interface{ Unwrap() error } // as errors.As finds it, past what hides the text
+	for err := outcome.Err; errors.As(err, &found); err = found.Unwrap() {
+		things = append(things, found)
 	}
 	for _, thing := range things {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%08.3f"} {
@@ -131,6 +139,22 @@ func TestSecretsStayOutOfEverythingPrinted(t *testing.T) {
 	if len(log.lines()) != 1 || !strings.Contains(text, "malformed answer") {
 		t.Errorf("log: %q", log.lines())
 	}
+}
+
+// within returns err and all errors that it wraps.
+func within(err error) []error {
+	list := []error{err}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if cause := e.Unwrap(); cause != nil {
+			list = append(list, within(cause)...)
+		}
+	case interface{ Unwrap() []error }:
+		for _, cause := range e.Unwrap() {
+			list = append(list, within(cause)...)
+		}
+	}
+	return list
 }
 
 type said func(*http.Request) error

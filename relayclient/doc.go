@@ -27,8 +27,9 @@
 // [Outcome] a device, in the devices' order, whatever happens: a phone with an
 // unusable key costs its own alert only, an alert that cannot be sent at all
 // gives every device the same error, and nothing panics or returns early. Each
-// failure is logged once, by the device's id; one that all devices share is one
-// line.
+// failure is logged once, by the device's id and the alert's kind, name and run id;
+// one that all devices share is one line. An accepted alert for which the phone will
+// not ring, by the relay's own word, is logged as well; see [RelayOutcome].
 //
 // A POST is never repeated (relay protocol, "Responses"): past acceptance,
 // delivery is the relay's business, and a second POST could page somebody twice.
@@ -57,7 +58,9 @@
 //
 // # Secrets
 //
-// Device tokens, the relay URL's credentials, path and query, and the salt are
-// in no error and no log line. What a relay answers is quoted in errors as
-// printable text, with anything that looks like a piece of one of them removed.
+// Device tokens, the relay URL's credentials and query, steps of its path that are
+// no ordinary words, and the salt are in no error and no log line. What a relay
+// answers is quoted in errors as printable text without them, however it encodes
+// them (percent, base64, JSON), and without what looks like somebody else's token:
+// 16 hex digits in a row, or 40 characters of base64url.
 package relayclient

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/url"
 	"runtime/debug"
@@ -46,23 +45,8 @@ func (c *Client) transportError(ctx context.Context, err error, device pairing.D
 	if errors.Is(err, ctx.Err()) {
 		err = context.Cause(ctx)
 	}
-	return &TransportError{Relay: c.relay.display, Err: &cause{c.scrub(err.Error(), device), err}}
+	return &TransportError{Relay: c.relay.display, Err: answer.Error(err, c.secretsOf(device)...)}
 }
-
-// A cause is an error that others wrote: net/http quotes what a relay sends, and
-// a caller's transport may say anything. It is found by errors.Is and errors.As,
-// but whoever walks the chain and prints it prints text, which has no secrets.
-type cause struct {
-	text string
-	err  error
-}
-
-func (c *cause) Error() string        { return c.text }
-func (c *cause) Is(target error) bool { return errors.Is(c.err, target) }
-func (c *cause) As(target any) bool   { return errors.As(c.err, target) }
-
-// Format prints the text for every verb: one that fits no error prints fields.
-func (c *cause) Format(s fmt.State, _ rune) { io.WriteString(s, c.text) }
 
 // scrub makes one printable line of text that others wrote.
 func (c *Client) scrub(text string, device pairing.Device) string {

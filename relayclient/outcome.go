@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/sealpush/sealpush/internal/answer"
 )
 
 // Errors that an [Outcome]'s Err answers to with [errors.Is].
@@ -21,7 +22,8 @@ var (
 	// ended before its turn came.
 	ErrNotAttempted = errors.New("relayclient: not attempted")
 	// ErrUnusableDevice is a device that cannot be sent to: its key or its push
-	// token is unusable. The phone has to be paired again.
+	// token is unusable, and the phone has to be paired again, or this node does
+	// not seal to its suite.
 	ErrUnusableDevice = errors.New("relayclient: unusable device")
 	// ErrInvalidAlert is an alert that cannot be sent to anybody: a *payload.FieldError
 	// or a *payload.SizeError says why, or a text what is wrong with the [Push].
@@ -67,16 +69,16 @@ const (
 const maxAnswer = 4 << 10
 
 // readRelayOutcome reads the body of a 2xx. What it cannot read says nothing.
-func readRelayOutcome(body io.Reader) RelayOutcome {
-	var answer struct {
+func readRelayOutcome(resp *http.Response) RelayOutcome {
+	var said struct {
 		Outcome RelayOutcome `json:"outcome"`
 	}
-	if text, err := io.ReadAll(io.LimitReader(body, maxAnswer)); err != nil || json.Unmarshal(text, &answer) != nil {
+	if text, err := answer.Read(resp, maxAnswer); err != nil || json.Unmarshal(text, &said) != nil {
 		return ""
 	}
-	switch answer.Outcome {
+	switch said.Outcome {
 	case Forwarded, Coalesced, Suppressed, Digested:
-		return answer.Outcome
+		return said.Outcome
 	}
 	return ""
 }

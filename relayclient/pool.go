@@ -104,6 +104,7 @@ func (s *sending) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sends--
+	p.trimIdle()
 	if p.sends == 0 {
 		p.failures, p.failedAt = 0, time.Time{} // an outage leaves no trace
 		p.closeIfDue()
@@ -269,12 +270,17 @@ func (p *pool) release(s *sending, c *conn, reusable bool) {
 func (p *pool) keep(c *conn) {
 	c.idleSince = time.Now()
 	p.idle = append(p.idle, c)
-	if len(p.idle) > maxIdle {
-		p.discard(p.idle[0])
-		p.idle = p.idle[1:]
-	}
+	p.trimIdle()
 	if p.expiry == nil {
 		p.expiry = time.AfterFunc(c.idleLimit+time.Millisecond, p.expire)
+	}
+}
+
+// trimIdle closes the connections that have been idle for longest, of those that are too many for the Sends in progress.
+func (p *pool) trimIdle() {
+	for len(p.idle) > maxIdle*max(1, p.sends) {
+		p.discard(p.idle[0])
+		p.idle = p.idle[1:]
 	}
 }
 

@@ -110,7 +110,11 @@ func (c *Client) deliver(ctx context.Context, message message, device pairing.De
 		return outcome
 	}
 	suite := device.PublicKey.Suite()
-	if suite == "" {
+	switch {
+	case device.Unusable != nil:
+		outcome.Err = fmt.Errorf("%w: %w", ErrUnusableDevice, device.Unusable)
+		return outcome
+	case suite == "":
 		outcome.Err = fmt.Errorf("%w: %w: there is none; pair the phone again", ErrUnusableDevice, seal.ErrInvalidKey)
 		return outcome
 	}
@@ -193,7 +197,7 @@ func (c *Client) exchange(ctx context.Context, do func(*http.Request) (*http.Res
 	defer answer.Drain(resp.Body)
 	c.clock.check(ctx, c, resp.Header)
 	if resp.StatusCode/100 == 2 {
-		return resp.StatusCode, readRelayOutcome(resp.Body), nil
+		return resp.StatusCode, readRelayOutcome(resp), nil
 	}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what a failing body gave before it failed counts
 	return resp.StatusCode, "", &StatusError{

@@ -328,6 +328,30 @@ func TestKeyErrorsSayWhatTheTextLooksLike(t *testing.T) {
 	}
 }
 
+func TestXWingKeyErrorsSayWhatTheTextLooksLike(t *testing.T) {
+	raw := seal.XWing.GenerateKey().Public().Bytes()
+	standard := base64.StdEncoding.EncodeToString(raw)
+	for _, tt := range []struct{ name, text, want string }{
+		{"URL-safe", base64.URLEncoding.EncodeToString(raw), "URL-safe base64;"},
+		{"URL-safe without padding", base64.RawURLEncoding.EncodeToString(raw), "URL-safe base64 without padding"},
+		{"without padding", base64.RawStdEncoding.EncodeToString(raw), "looks like base64 without padding"},
+		{"hex", hex.EncodeToString(raw), "looks like hex"},
+		{"wrapped", standard[:76] + "\n" + standard[76:], "white space inside"},
+		{"empty", "", "expected 1624 characters"},
+		{"of the other suite", seal.GenerateKey().Public().String(), "one of suite x25519 has 32"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := seal.XWing.ParsePublicKey(tt.text)
+			if !errors.Is(err, seal.ErrInvalidKey) || !strings.Contains(err.Error(), tt.want) {
+				t.Fatalf("got %v, want %q", err, tt.want)
+			}
+			if len(err.Error()) > 200 {
+				t.Errorf("an error of %d bytes quotes the text", len(err.Error()))
+			}
+		})
+	}
+}
+
 func TestUnmarshalLeavesTheKeyOnError(t *testing.T) {
 	key := seal.GenerateKey().Public()
 	before := key

@@ -24,6 +24,7 @@ const (
 // pager pages the phones of a registry, or says why it cannot.
 type pager struct {
 	client   *relayclient.Client
+	path     string // of the registry
 	registry *pairing.Registry
 	notifier *relayclient.Notifier
 	err      error // why there can be no page, whatever the registry says
@@ -51,6 +52,7 @@ func (p *pager) open(relayURL, devices string) error {
 	if err != nil {
 		return err
 	}
+	p.path = path
 	store, err := pairing.OpenFile(path)
 	if err != nil {
 		return err
@@ -62,18 +64,29 @@ func (p *pager) open(relayURL, devices string) error {
 	return err
 }
 
-// look says why a page would reach nobody, if it would.
+// look says why a page would reach nobody, if it would, with the errors of Notify.
 func (p *pager) look(patience time.Duration) error {
 	if p.err != nil {
 		return p.err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	_, err := p.registry.Devices(ctx)
-	return err
+	devices, err := p.registry.Devices(ctx)
+	if err != nil {
+		return err
+	}
+	if len(devices) == 0 {
+		return fmt.Errorf("%w in %s", relayclient.ErrNobodyPaired, p.path)
+	}
+	for _, device := range devices {
+		if device.Unusable == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: there is no other in %s: %w", relayclient.ErrUnusableDevice, p.path, devices[0].Unusable)
 }
 
-// page reports to standard error, also through the client's log, and fails nobody.
+// page reports to standard error and fails nobody. What Notify returns is in the log, which is there, too.
 func (p *pager) page(alert payload.Alert) {
 	if err := p.look(pageTimeout); err != nil {
 		fmt.Fprintln(os.Stderr, "watch: nobody was paged:", err)
@@ -101,11 +114,7 @@ func (r readOnly) Load(ctx context.Context) (pairing.Snapshot, error) {
 	if _, err := os.Stat(r.path); errors.Is(err, fs.ErrNotExist) {
 		return pairing.Snapshot{}, fmt.Errorf("there is no registry at %s: correct -devices, or pair a phone with the daemon that keeps it", r.path)
 	}
-	snapshot, err := r.FileStore.Load(ctx)
-	if err == nil && len(snapshot.Devices) == 0 {
-		err = fmt.Errorf("no phone is paired in %s", r.path)
-	}
-	return snapshot, err
+	return r.FileStore.Load(ctx)
 }
 
 // EnsureSalt keeps the candidate for this page alone where the file has no salt,

@@ -93,13 +93,15 @@ func NoCompression(request http.Header) { request.Set("Accept-Encoding", "identi
 
 // inflate undoes the coding that a server says it has applied.
 func inflate(codings []string, body io.Reader) (io.Reader, error) {
+	coding := strings.ToLower(strings.TrimSpace(strings.Join(codings, ",")))
+	if coding == "" || coding == "identity" {
+		return body, nil
+	}
 	in := bufio.NewReader(body)
 	if _, err := in.Peek(1); err == io.EOF {
 		return in, nil // an empty body, of a 204 for instance
 	}
-	switch coding := strings.ToLower(strings.TrimSpace(strings.Join(codings, ","))); coding {
-	case "", "identity":
-		return in, nil
+	switch coding {
 	case "gzip", "x-gzip":
 		return gzip.NewReader(in)
 	case "deflate":

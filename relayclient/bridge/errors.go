@@ -19,6 +19,7 @@ var (
 type RelayError struct {
 	Call       string // what was called: "POST /push"
 	StatusCode int    // the answer's status, 0 when there was none
+	LeadsTo    string // where a redirect leads, without credentials, query and secrets; empty for none
 	Message    string // what the relay said, printable and at most 512 bytes; often empty
 	Err        error  // what went wrong, nil when the status and Message say it all
 }
@@ -33,6 +34,9 @@ func (e *RelayError) Error() string {
 	}
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
+	}
+	if e.LeadsTo != "" {
+		text += " (redirects are not followed; this one leads to " + e.LeadsTo + "; check url)"
 	}
 	return text
 }

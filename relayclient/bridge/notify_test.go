@@ -178,6 +178,12 @@ func TestFailures(t *testing.T) {
 			return ok && failed.StatusCode == status && failed.Message == message
 		}
 	}
+	redirect := relaytest.Answer{Status: 307, Header: http.Header{"Location": {"https://bob:hunter2@new.example/v2?key=topsecret"}}}
+	leadsTo := func(url string) func(error) bool {
+		return func(err error) bool {
+			return relayError(307, "")(err) && strings.Contains(err.Error(), "(redirects are not followed; this one leads to "+url+"; ")
+		}
+	}
 	tests := []struct {
 		name     string
 		endpoint relaytest.BridgeEndpoint
@@ -190,7 +196,7 @@ func TestFailures(t *testing.T) {
 		{"refused", relaytest.EndpointPush, relaytest.Answer{Status: 400, Body: `{"ok":false,"error":"missing title"}`}, 1, relayError(400, "missing title"), "WARN"},
 		{"down", relaytest.EndpointPush, relaytest.Answer{Status: 503, Body: "upstream\x00 is\r\ndown"}, 1, relayError(503, "upstream  is  down"), "WARN"},
 		{"long answer", relaytest.EndpointPush, relaytest.Answer{Status: 500, Body: strings.Repeat("x.", 2000)}, 1, relayError(500, strings.Repeat("x.", 256)), "WARN"},
-		{"redirect", relaytest.EndpointPush, relaytest.Answer{Status: 307, Header: http.Header{"Location": {"/elsewhere"}}}, 1, relayError(307, ""), "WARN"},
+		{"redirect", relaytest.EndpointPush, redirect, 1, leadsTo("https://new.example/v2"), "WARN"},
 		{"no answer", relaytest.EndpointPush, relaytest.Answer{Drop: true}, 1, all(io.EOF), "WARN"},
 		{"401", relaytest.EndpointPush, relaytest.Answer{Status: 401, Body: `{"ok":false,"error":"invalid token"}`}, 1, all(bridge.ErrUnauthorized), "WARN"},
 		{"wrong credentials", relaytest.EndpointToken, relaytest.Answer{Status: 401, Body: `{"ok":false,"error":"invalid_client"}`}, 0, all(pushauth.ErrInvalidClient), "ERROR"},

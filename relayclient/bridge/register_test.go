@@ -77,6 +77,44 @@ func TestRegisterSurvivesARotation(t *testing.T) {
 	})
 }
 
+// Eight phones register at once with a relay that reads, changes and writes its list, and two of them leave: none is lost, and
+// none stays.
+func TestRegistrationsGoOneAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service, config := newService(t, relaytest.WithLossyRegistrations())
+		client, err := bridge.New(config, quiet, bridge.WithHTTPClient(service.Client()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustRegister(t, client, bridge.Device{Token: secret.New("old-1"), Platform: "ios"}, bridge.Device{Token: secret.New("old-2"), Platform: "ios"})
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				if err := client.Register(t.Context(), bridge.Device{Token: secret.New(fmt.Sprint("new-", i)), Platform: "fcm"}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		for _, token := range []string{"old-1", "old-2"} {
+			wg.Go(func() {
+				if err := client.Unregister(t.Context(), secret.New(token)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		devices := service.Devices(clientID)
+		for _, device := range devices {
+			if !strings.HasPrefix(device.Token.Reveal(), "new-") {
+				t.Errorf("%s is still registered", device.Token.Reveal())
+			}
+		}
+		if len(devices) != 8 {
+			t.Errorf("%d devices are registered, want 8", len(devices))
+		}
+	})
+}
+
 // One that waits for others gives up with its context.
 func TestRegistrationDoesNotWaitForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

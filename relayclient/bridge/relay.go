@@ -60,7 +60,12 @@ func (c *Client) do(ctx context.Context, r call) (said reply, acted bool, err er
 	if err == nil {
 		said, err = parseReply(body, resp.StatusCode)
 	}
-	failed := &RelayError{Call: r.String(), StatusCode: resp.StatusCode, Message: answer.Line(head(cmp.Or(said.Error, string(body))), secrets...)}
+	failed := &RelayError{
+		Call:       r.String(),
+		StatusCode: resp.StatusCode,
+		LeadsTo:    answer.LeadsTo(resp, secrets...),
+		Message:    answer.Line(head(cmp.Or(said.Error, string(body))), secrets...),
+	}
 	switch {
 	case resp.StatusCode/100 != 2, said.OK != nil && !*said.OK:
 		return reply{}, acted, failed

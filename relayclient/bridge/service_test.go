@@ -32,9 +32,8 @@ var signingKey = sync.OnceValue(func() *rsa.PrivateKey {
 // newService returns a token service and a relay in memory, which work in a bubble, and the configuration for them.
 func newService(tb testing.TB, opts ...relaytest.BridgeOption) (*relaytest.BridgeService, bridge.Config) {
 	tb.Helper()
-	service := relaytest.NewBridgeService(append([]relaytest.BridgeOption{
-		relaytest.InMemory(), relaytest.WithHashRounds(1), relaytest.WithSigningKey(signingKey()),
-	}, opts...)...)
+	opts = append(opts, relaytest.InMemory(), relaytest.WithHashRounds(1), relaytest.WithSigningKey(signingKey()))
+	service := relaytest.NewBridgeService(opts...)
 	tb.Cleanup(service.Close)
 	return service, bridge.Config{
 		URL:          service.RelayURL,

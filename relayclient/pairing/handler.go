@@ -52,7 +52,8 @@ func WithOwnDevicesOnly() HandlerOption {
 // [WithOwnDevicesOnly]; 404 for an unknown id, 405, 413 for a body over [MaxRequest] bytes, 503 when the store fails,
 // whose details are in the log only, 507 when there is no room for another phone ([ErrFull]). A body is read as JSON in
 // UTF-8 whatever its content type is, unless that names another charset: 400. Push tokens are cut to their last six
-// characters, public keys are whole and come with their fingerprints.
+// characters, public keys are whole and come with their fingerprints. All devices that have an id are listed, also those
+// that cannot be used: sealableHere says whether this node can seal to a device.
 //
 // It does not authenticate anybody and sends no CORS headers: who can reach it decides who is paged. Put a check in
 // front, as docs/daemon.md does, and give the server timeouts. The error says which argument is wrong.

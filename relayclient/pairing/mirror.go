@@ -397,13 +397,11 @@ func (r *Registry) wrote(ctx context.Context, change func(devices []Device) []De
 	r.report(ctx)
 }
 
-// mayHaveWritten has the store asked again when nobody knows what became of a change.
-func (r *Registry) mayHaveWritten(err error) {
-	if !errors.Is(err, ErrUnavailable) {
-		return
-	}
-	r.mirror.mu.Lock()
-	defer r.mirror.mu.Unlock()
-	r.mirror.writes++
-	r.mirror.stale = clock.Deadline{}
+// outdate has the store asked again: a change of this process went out to it, and nobody may be left to say what became
+// of that.
+func (m *mirror) outdate() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.writes++
+	m.stale = clock.Deadline{}
 }

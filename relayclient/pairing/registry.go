@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -177,10 +178,10 @@ func (r *Registry) pair(ctx context.Context, req Request, caller string, ownOnly
 		if err != nil && ownOnly {
 			return pairResult{}, err
 		} // without, go on: only a pairing makes tables again that somebody dropped
+		defer r.mirror.outdate()
 		return pairInto(ctx, store, devices, d, ownOnly)
 	})
 	if err != nil {
-		r.mayHaveWritten(err)
 		return Device{}, false, err
 	}
 	r.wrote(ctx, func(devices []Device) []Device {
@@ -282,10 +283,10 @@ func (r *Registry) revoke(ctx context.Context, id, caller string, ownOnly bool) 
 				return struct{}{}, errNotYours
 			}
 		}
+		defer r.mirror.outdate()
 		return struct{}{}, store.Revoke(ctx, id)
 	})
 	if err != nil && !errors.Is(err, ErrUnknownDevice) {
-		r.mayHaveWritten(err)
 		return err
 	}
 	r.wrote(ctx, func(devices []Device) []Device {
@@ -330,6 +331,7 @@ func call[T any](ctx context.Context, r *Registry, fn func(Store, context.Contex
 		defer func() {
 			// In a goroutine of our own nobody else could recover, and a faulty store must not end the daemon.
 			if p := recover(); p != nil {
+				r.log().ErrorContext(ctx, "the store of the paired phones panicked", "error", fmt.Sprint(p), "stack", string(debug.Stack()))
 				done <- result{err: fmt.Errorf("the store panicked: %v", p)}
 			}
 		}()

@@ -144,6 +144,9 @@ func FuzzParseRequest(f *testing.F) {
 	for _, c := range requestCases(f) {
 		f.Add([]byte(c.Body))
 	}
+	for _, c := range suiteCases(f) {
+		f.Add([]byte(c.Body))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		req, err := pairing.ParseRequest(bytes.NewReader(data))
 		if err != nil {
@@ -152,7 +155,7 @@ func FuzzParseRequest(f *testing.F) {
 			}
 			return
 		}
-		again, err := json.Marshal(map[string]string{"name": req.Name, "platform": req.Platform,
+		again, err := json.Marshal(map[string]string{"suite": string(req.PublicKey.Suite()), "name": req.Name, "platform": req.Platform,
 			"publicKey": req.PublicKey.String(), "pushToken": req.PushToken.Reveal()})
 		if err != nil {
 			t.Fatal(err)

@@ -1,25 +1,24 @@
 package relaytest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/sealpush/sealpush/internal/requestbody"
 	"github.com/sealpush/sealpush/relay"
 )
 
-// WithLostRegistrations makes the push relay keep its devices as the deployed one
-// does: a registration reads the client's list, changes it, and writes it after
-// window. What others have registered meanwhile is lost. A bridge sends one
-// registration after the other, and loses none.
-func WithLostRegistrations(window time.Duration) BridgeOption {
-	return bridgeOption(func(c *bridgeConfig) { c.lostWithin = window })
+// WithLossyRegistrations makes the push relay take 50 ms to change a client's list of devices, and lose changes that are
+// made at the same time, as the deployed one does, which reads, changes and writes the list. A bridge must register and
+// unregister its devices one after the other.
+func WithLossyRegistrations() BridgeOption {
+	return bridgeOption(func(c *bridgeConfig) { c.lossy = true })
 }
 
 // FailPlatform makes every push to the devices of a platform, "ios" or "android",
@@ -68,60 +67,50 @@ func send(w http.ResponseWriter, answer *httptest.ResponseRecorder) {
 	w.Write(answer.Body.Bytes())
 }
 
-// registrations are those between reading a list and writing it.
-type registrations struct {
-	mu       sync.Mutex
-	underWay map[*registration]struct{}
-}
+// lossyWindow is the time between reading a list of devices and writing it.
+const lossyWindow = 50 * time.Millisecond
 
-type registration struct {
-	clientID string
-	others   []string // the device tokens that were written since this one read
-}
-
-// serveLosing is a registration that undoes what others wrote since it began.
-func (s *BridgeService) serveLosing(w http.ResponseWriter, r *http.Request) {
+// serveLossy changes a client's list of devices to what it was when the request came, with the request's own change.
+func (s *BridgeService) serveLossy(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	r.Body = &requestbody.Replay{Body: body, Err: err}
-	var device struct {
-		Token string `json:"device_token"`
-	}
-	claims, refused := s.keys.Authenticate(r)
-	if err != nil || refused != nil || json.Unmarshal(body, &device) != nil {
+	claims, err := s.keys.Authenticate(r)
+	if err != nil {
 		s.bridge.ServeHTTP(w, r)
 		return
 	}
-	own := &registration{clientID: claims.Subject}
-	all := &s.registrations
-	all.mu.Lock()
-	all.underWay[own] = struct{}{}
-	all.mu.Unlock()
+	read := s.bridge.Devices(claims.Subject)
+	Answer{Delay: lossyWindow}.wait(s.endpoints.closing, r.Context().Done())
 
-	Answer{Delay: s.lostWithin}.wait(s.endpoints.closing, r.Context().Done())
-
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	delete(all.underWay, own)
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	now := s.bridge.Devices(claims.Subject)
+	for _, device := range now { // what others have registered meanwhile
+		if !slices.ContainsFunc(read, sameToken(device)) {
+			s.change(http.MethodDelete, r.Header, device)
+		}
+	}
+	for _, device := range read { // what others have unregistered meanwhile
+		if !slices.ContainsFunc(now, sameToken(device)) {
+			s.change(http.MethodPost, r.Header, device)
+		}
+	}
 	s.bridge.ServeHTTP(w, r)
-	for _, token := range own.others {
-		if token != device.Token {
-			s.unregister(r.Header, token)
-		}
-	}
-	for other := range all.underWay {
-		if other.clientID == own.clientID {
-			other.others = append(other.others, device.Token)
-		}
-	}
 }
 
-// unregister removes a device as its client would.
-func (s *BridgeService) unregister(authorized http.Header, token string) {
-	body, err := json.Marshal(map[string]string{"device_token": token})
+func sameToken(device relay.BridgeDevice) func(relay.BridgeDevice) bool {
+	return func(other relay.BridgeDevice) bool { return device.Token.Equal(other.Token) }
+}
+
+// change registers or unregisters a device as its client would.
+func (s *BridgeService) change(method string, authorized http.Header, device relay.BridgeDevice) {
+	body, err := json.Marshal(map[string]string{
+		"device_token": device.Token.Reveal(), "platform": device.Platform, "bundle_id": device.BundleID,
+	})
 	if err != nil {
 		panic(err) // unreachable: texts are JSON
 	}
-	r := httptest.NewRequest(http.MethodDelete, "/register", nil)
-	r.Header, r.Body = authorized, &requestbody.Replay{Body: body}
+	r := httptest.NewRequest(method, "/register", bytes.NewReader(body))
+	r.Header = authorized
 	s.bridge.ServeHTTP(httptest.NewRecorder(), r)
 }

@@ -1,10 +1,8 @@
 package relaytest_test
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,46 +12,6 @@ import (
 	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
-
-func TestLostRegistrations(t *testing.T) {
-	for _, losing := range []bool{false, true} {
-		t.Run(fmt.Sprintf("losing %t", losing), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var opts []relaytest.BridgeOption
-				if losing {
-					opts = append(opts, relaytest.WithLostRegistrations(time.Second))
-				}
-				s := quick(t, opts...)
-				alice, bob := s.Token("alice"), s.Token("bob")
-				register(t, s, alice, "before")
-				register(t, s, bob, "bobs")
-				var all sync.WaitGroup
-				for i := range 8 {
-					all.Go(func() { register(t, s, alice, fmt.Sprintf("phone-%d", i)) })
-				}
-				all.Go(func() { register(t, s, bob, "bobs-other") })
-				all.Wait()
-				want := 1 + 8
-				if losing {
-					want = 1 + 1
-				}
-				if got := len(s.Devices("alice")); got != want {
-					t.Errorf("%d of the 9 devices are kept, want %d", got, want)
-				}
-				if got := len(s.Devices("bob")); got != 2 {
-					t.Errorf("another client has %d devices, want 2", got)
-				}
-				// One after the other, none is lost.
-				for i := range 8 {
-					register(t, s, alice, fmt.Sprintf("phone-%d", i))
-				}
-				if got := len(s.Devices("alice")); got != 9 {
-					t.Errorf("%d devices after registering one after the other, want 9", got)
-				}
-			})
-		})
-	}
-}
 
 // The deployed relay pages the phones of one platform, and answers 500 because the other one's push service fails.
 func TestFailingPlatform(t *testing.T) {

@@ -12,10 +12,10 @@ import (
 type BridgeOption interface{ applyBridge(*bridgeConfig) }
 
 type bridgeConfig struct {
-	server     serverConfig
-	tokens     []relay.TokenOption
-	bridge     []relay.BridgeOption
-	lostWithin time.Duration
+	server serverConfig
+	tokens []relay.TokenOption
+	bridge []relay.BridgeOption
+	lossy  bool
 }
 
 func newBridgeConfig(opts []BridgeOption) bridgeConfig {

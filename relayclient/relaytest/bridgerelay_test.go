@@ -119,6 +119,40 @@ func TestRegisteringTwiceKeepsOneDevice(t *testing.T) {
 	}
 }
 
+// Eight registrations at once leave one with the lossy relay, as with the deployed one, and eight with the other.
+func TestLossyRegistrations(t *testing.T) {
+	for name, tt := range map[string]struct {
+		opts []relaytest.BridgeOption
+		want int
+	}{"lossy": {[]relaytest.BridgeOption{relaytest.WithLossyRegistrations()}, 1}, "default": {nil, 8}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := quick(t, tt.opts...)
+				token := s.Token("alice")
+				var wg sync.WaitGroup
+				for i := range 8 {
+					wg.Go(func() {
+						body := fmt.Sprintf(`{"device_token":"device-%d","platform":"ios"}`, i)
+						if got := do(t, s.Client(), bridgeCall{"POST", s.RelayURL + "/register", token, body}); got.Status != http.StatusOK {
+							t.Errorf("answered %d", got.Status)
+						}
+					})
+				}
+				wg.Wait()
+				if got := len(s.Devices("alice")); got != tt.want {
+					t.Errorf("%d devices, want %d", got, tt.want)
+				}
+				for i := range 8 { // one after the other
+					register(t, s, token, fmt.Sprint("device-", i))
+				}
+				if got := len(s.Devices("alice")); got != 8 {
+					t.Errorf("%d devices, registered one after the other, want 8", got)
+				}
+			})
+		})
+	}
+}
+
 func TestDeviceOutcomes(t *testing.T) {
 	s := quick(t)
 	token := s.Token("alice")

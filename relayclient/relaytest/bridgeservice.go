@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/sealpush/sealpush/relay"
 )
@@ -42,8 +41,8 @@ type BridgeService struct {
 	servers   []*server
 	close     func()
 
-	lostWithin    time.Duration // see WithLostRegistrations; zero loses none
-	registrations registrations
+	lossy   bool       // see WithLossyRegistrations
+	writing sync.Mutex // of a lossy list
 }
 
 // NewBridgeService starts both servers. They run until Close. It panics on an
@@ -86,8 +85,7 @@ func newBridgeService(tokenURL, relayURL string, config bridgeConfig) *BridgeSer
 		phones:    newBridgePhones(),
 		endpoints: newBridgeEndpoints(),
 
-		lostWithin:    config.lostWithin,
-		registrations: registrations{underWay: map[*registration]struct{}{}},
+		lossy: config.lossy,
 	}
 	var err error
 	s.tokens, err = relay.NewTokenService(append(config.tokens, relay.WithIssuer(tokenURL), relay.WithAudience(relayURL))...)
@@ -139,8 +137,8 @@ func (s *BridgeService) RelayHandler() http.Handler {
 		switch endpoint := relayEndpoint(r); {
 		case endpoint == EndpointPush:
 			s.servePush(w, r)
-		case endpoint == EndpointRegister && s.lostWithin > 0:
-			s.serveLosing(w, r)
+		case s.lossy && (endpoint == EndpointRegister || endpoint == EndpointUnregister):
+			s.serveLossy(w, r)
 		default:
 			s.bridge.ServeHTTP(w, r)
 		}
