@@ -1,6 +1,8 @@
 package pushauth_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -161,6 +163,43 @@ func TestBadAnswers(t *testing.T) {
 			}
 			if strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), "hunter2") {
 				t.Errorf("error quotes the token: %v", err)
+			}
+		})
+	}
+}
+
+// A service that compresses, though it was asked not to, or sends a byte order mark, issues tokens all the same.
+func TestOddlyEncodedAnswers(t *testing.T) {
+	var zipped, bomb bytes.Buffer
+	for out, text := range map[*bytes.Buffer]string{&zipped: issueToken, &bomb: `{"access_token":"` + strings.Repeat("x", 10<<20) + `"}`} {
+		w := gzip.NewWriter(out)
+		io.WriteString(w, text)
+		w.Close()
+	}
+	tests := []struct{ name, coding, body, problem string }{
+		{"gzip", "gzip", zipped.String(), ""},
+		{"byte order mark", "", "\uFEFF" + issueToken, ""},
+		{"bomb", "gzip", bomb.String(), "larger than 65536 bytes"},
+		{"unknown", "br", issueToken, `compressed as "br"`},
+		{"no gzip", "gzip", issueToken, "invalid header"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			source := newSource(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if got := r.Header.Get("Accept-Encoding"); got != "identity" {
+					t.Errorf("Accept-Encoding is %q", got)
+				}
+				if tt.coding != "" {
+					w.Header().Set("Content-Encoding", tt.coding)
+				}
+				io.WriteString(w, tt.body)
+			}))
+			token, err := source.Token(t.Context())
+			if tt.problem == "" && (err != nil || token.Value.Reveal() != "tok") {
+				t.Errorf("token %v, error %v", token, err)
+			}
+			if tt.problem != "" && (err == nil || !strings.Contains(err.Error(), tt.problem)) {
+				t.Errorf("error %v, want one that says %q", err, tt.problem)
 			}
 		})
 	}

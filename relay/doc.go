@@ -44,7 +44,9 @@
 //
 // Everything here is a handler, and the server around it needs its own limits:
 // ReadHeaderTimeout, ReadTimeout, WriteTimeout (a forward may take 30 s),
-// IdleTimeout and MaxHeaderBytes. docs/self-host.md has a whole program.
+// IdleTimeout and MaxHeaderBytes. docs/self-host.md has a whole program. A handler
+// never lifts a limit of its server. It announces the idle timeout in Keep-Alive,
+// so that a client does not post on a connection that is just being closed.
 //
 // # Concurrency
 //

@@ -54,6 +54,7 @@ func (r *Relay) Close() { r.close() }
 
 // ServeHTTP answers as the relay protocol has it.
 func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	announceIdle(w, req)
 	r.answer(w, req).write(w, req)
 }
 

@@ -108,6 +108,51 @@ func TestNotifyKeepsTheHostOfAnAlert(t *testing.T) {
 	}
 }
 
+// A phone that lost its key pairs anew under the push token that it has still, once with a node that keeps both records and
+// once with this one: it opens every page.
+func TestAPhoneThatLostItsKeyOpensEveryPage(t *testing.T) {
+	relay := relaytest.NewRelay()
+	defer relay.Close()
+	client, _ := newClient(t, relay)
+	const record = `{"id":"%s","name":"phone","platform":"ios","publicKey":"%s","pushToken":"%s","createdAt":"2026-07-%dT14:00:00+00:00"}`
+	lost := relaytest.NewPhone()
+	token := lost.PushToken()
+	phone := relaytest.NewPhone(relaytest.WithPushToken(token))
+	registry := registryFile(t, `{"version":1,"devices":[`+fmt.Sprintf(record, "a", phone.PublicKey(), strings.ToUpper(token), 24)+`,`+
+		fmt.Sprintf(record, "b", lost.PublicKey(), token, 23)+`]}`, pairing.WithLogger(slog.New(slog.DiscardHandler)))
+	notifier, err := relayclient.NewNotifier(client, registry, "node-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page25 := func(phone *relaytest.Phone) {
+		t.Helper()
+		before := len(relay.Inbox(token))
+		for i := range 25 {
+			outcomes, err := notifier.Notify(t.Context(), payload.NewFailure("", fmt.Sprint("backup of ", phone, i)))
+			if err != nil || len(outcomes) != 1 || outcomes[0].Err != nil {
+				t.Fatalf("%v, %v", outcomes, err)
+			}
+		}
+		messages := relay.Inbox(token)[before:]
+		for _, message := range messages {
+			if _, err := phone.Open(message); err != nil {
+				t.Errorf("a page does not open: %v", err)
+			}
+		}
+		if len(messages) != 25 {
+			t.Errorf("%d pages arrived, want 25", len(messages))
+		}
+	}
+	page25(phone)
+
+	again := relaytest.NewPhone(relaytest.WithPushToken(token))
+	request := pairing.Request{Name: "phone", Platform: "ios", PublicKey: again.PublicKey(), PushToken: secret.New(token)}
+	if _, _, err := registry.Pair(t.Context(), request, ""); err != nil {
+		t.Fatal(err)
+	}
+	page25(again)
+}
+
 // The error says why nobody was paged, and so does the log: a line for each phone, or one for the alert, which it names.
 func TestNotifySaysWhyNobodyWasPaged(t *testing.T) {
 	const longToken = `{"version":1,"collapseSalt":"4cf956b7261a9bc5628f2ffa5544190c","devices":[{"id":"a","publicKey":"%s","pushToken":"%s"}]}`

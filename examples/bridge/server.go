@@ -50,7 +50,13 @@ func newServer(opts options, client *bridge.Client) (*server, error) {
 	}
 	s.ctx, s.end = context.WithCancelCause(context.Background())
 	s.sessions.Go(s.register)
-	s.http = &http.Server{ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+	s.http = &http.Server{ // for requests: a WebSocket, once attached, has its own limits
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      10 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    16 << 10,
+	}
 	return s, nil
 }
 

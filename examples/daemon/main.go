@@ -34,6 +34,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"golang.org/x/net/netutil"
 )
 
 // shutdownTimeout bounds how long requests in hand are waited for.
@@ -78,7 +79,7 @@ func serve(ctx context.Context, opts options, out io.Writer) error {
 	var relay *relaytest.Relay // nil when it is somebody else's
 	relayURL := opts.relay
 	if relayURL == "" {
-		relay = relaytest.NewUnstartedRelay(relaytest.WithHistory(1000))
+		relay = relaytest.NewUnstartedRelay(relaytest.WithHistory(1000), relaytest.WithoutRequests())
 		defer relay.Close()
 		relayURL = guide.url + relayPath
 	}
@@ -140,7 +141,7 @@ func work(ctx context.Context, server *http.Server, listener net.Listener, sched
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	go func() { served <- server.Serve(netutil.LimitListener(listener, maxConnections)) }()
 	scheduled := make(chan struct{})
 	go func() {
 		defer close(scheduled)

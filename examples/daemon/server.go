@@ -17,6 +17,10 @@ const (
 	inboxPath   = "/inbox"
 )
 
+// maxConnections is how many phones, browsers and others are served at once. More
+// wait until one of them is done or timed out.
+const maxConnections = 500
+
 // newServer bounds every request by more than a phone's fetch waits, which is
 // 25 s.
 func newServer(handler http.Handler) *http.Server {

@@ -11,7 +11,7 @@ import (
 	"github.com/cloudflare/circl/dh/x25519"
 	"golang.org/x/crypto/blake2b"
 	"golang.org/x/crypto/nacl/box"
-	"golang.org/x/crypto/salsa20/salsa"
+	"golang.org/x/crypto/salsa20/salsa" //lint:ignore SA1019 the HSalsa20 of crypto_box_beforenm
 
 	"github.com/sealpush/sealpush/seal"
 )

@@ -26,7 +26,15 @@ func Example() {
 			return err
 		}
 		defer sealed.Close()
-		server := &http.Server{Addr: ":8080", Handler: sealed, ReadTimeout: 10 * time.Second}
+		server := &http.Server{
+			Addr:              ":8080",
+			Handler:           sealed,
+			ReadHeaderTimeout: 5 * time.Second,
+			ReadTimeout:       40 * time.Second,
+			WriteTimeout:      time.Minute,
+			IdleTimeout:       2 * time.Minute,
+			MaxHeaderBytes:    16 << 10,
+		}
 		return server.ListenAndServe()
 	}
 	fmt.Println(serve("key.p8"))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/sealpush/sealpush/secret"
@@ -29,7 +30,7 @@ const (
 //
 // A malformed message is handled, with a [FieldError] as err: the phone is at fault. Malformed are also a batch (JSON
 // array) with such a message among others, which is withheld as a whole; an object that gives "method" twice, or in
-// another case, one of them being ours; and text that is not JSON and may mention one of the methods. Other errors are those
+// another case, one of them being ours; and text that is not JSON and mentions one of the methods. Other errors are those
 // of [Client.Register]. HandleMessage logs no error.
 //
 // It waits for the relay, at most 20 s. A bridge whose read loop must go on meanwhile asks [IsPushMessage] first.
@@ -62,7 +63,10 @@ func parseMessage(raw []byte) (method string, params json.RawMessage, err error)
 	}
 	raw = bytes.TrimLeft(bytes.TrimPrefix(raw, []byte("\uFEFF")), " \t\r\n")
 	if !json.Valid(raw) {
-		return "", nil, &FieldError{"message", "is not JSON"}
+		if text := unescape(raw); strings.Contains(text, methodRegister) || strings.Contains(text, methodUnregister) {
+			return "", nil, &FieldError{"message", "is not JSON"}
+		}
+		return "", nil, nil
 	}
 	var batch []json.RawMessage
 	if json.Unmarshal(raw, &batch) != nil {
@@ -161,4 +165,25 @@ func parseParams(raw json.RawMessage) (Device, error) {
 	}
 	device.Token = secret.New(token)
 	return device, nil
+}
+
+// unescape undoes the escapes that could spell a method, in text that is not JSON and so has no decoder.
+func unescape(raw []byte) string {
+	var b strings.Builder
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' || i+1 == len(raw) {
+			b.WriteByte(raw[i])
+			continue
+		}
+		i++
+		if raw[i] == 'u' && i+4 < len(raw) {
+			if r, err := strconv.ParseUint(string(raw[i+1:i+5]), 16, 16); err == nil {
+				b.WriteRune(rune(r))
+				i += 4
+				continue
+			}
+		}
+		b.WriteByte(raw[i])
+	}
+	return b.String()
 }

@@ -64,7 +64,6 @@ func TestHandleMessage(t *testing.T) {
 		{"unknown platform", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `","platform":"hunter2"}}`, true, "platform", relay.BridgeDevice{}},
 		{"platform in another case", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `","platform":"APNS"}}`, true, "platform", relay.BridgeDevice{}},
 		{"wrong bundle id", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `","platform":"apns","bundleId":7}}`, true, "bundleId", relay.BridgeDevice{}},
-		{"not JSON that mentions a token", `PushToken {`, true, "message", relay.BridgeDevice{}},
 		{"cut short", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token, true, "message", relay.BridgeDevice{}},
 		{"cut short and escaped", `{"method":"bridge\/register\u0050ushToken","params":{"deviceToken":"` + token, true, "message", relay.BridgeDevice{}},
 		{"two in one", `{"method":"x"}{"method":"bridge/registerPushToken",` + params + `}`, true, "message", relay.BridgeDevice{}},
@@ -88,7 +87,8 @@ func TestHandleMessage(t *testing.T) {
 		{"method is no string", `{"method":["bridge/registerPushToken"]}`, false, "", relay.BridgeDevice{}},
 		{"batch of others", `[{"method":"x"},[{"method":"bridge/registerPushToken"}],7,"PushToken"]`, false, "", relay.BridgeDevice{}},
 		{"a string", `"bridge/registerPushToken"`, false, "", relay.BridgeDevice{}},
-		{"not JSON", `Push Token {`, false, "", relay.BridgeDevice{}},
+		{"not JSON", `PushToken {`, false, "", relay.BridgeDevice{}},
+		{"not JSON, and escapes", "{\"text\":\"PushToken \\u0050ushToken\t\"}", false, "", relay.BridgeDevice{}},
 		{"empty", ``, false, "", relay.BridgeDevice{}},
 	}
 	for _, tt := range tests {

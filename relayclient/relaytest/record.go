@@ -87,6 +87,9 @@ func (r *record) enter() (leave func()) {
 }
 
 func (r *record) add(req *http.Request, body []byte) {
+	if r.requests.limit == 0 {
+		return
+	}
 	request := Request{
 		Time:   time.Now(),
 		Method: req.Method,

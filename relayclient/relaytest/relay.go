@@ -45,9 +45,10 @@ type Relay struct {
 type RelayOption interface{ applyRelay(*relayConfig) }
 
 type relayConfig struct {
-	server  serverConfig
-	history int
-	relay   []relay.Option
+	server   serverConfig
+	history  int // messages
+	requests int
+	relay    []relay.Option
 }
 
 func (o ServerOption) applyRelay(c *relayConfig) { o(&c.server) }
@@ -66,7 +67,14 @@ func WithHistory(n int) RelayOption {
 	if n < 0 {
 		panic(fmt.Sprintf("relaytest: a history of %d", n))
 	}
-	return relayOption(func(c *relayConfig) { c.history = n })
+	return relayOption(func(c *relayConfig) { c.history, c.requests = n, n })
+}
+
+// WithoutRequests keeps no requests, and messages as before. A relay that
+// strangers can reach wants it: what they send is not to be kept for them, headers
+// least of all.
+func WithoutRequests() RelayOption {
+	return relayOption(func(c *relayConfig) { c.requests = 0 })
 }
 
 // WithRelay sets up the relay itself, say with a policy, or with a push service in
@@ -91,13 +99,13 @@ func NewRelay(opts ...RelayOption) *Relay {
 // calls Close when done with it in either case. It panics on an option that
 // [relay.New] refuses.
 func NewUnstartedRelay(opts ...RelayOption) *Relay {
-	r := &Relay{config: relayConfig{history: DefaultHistory}}
+	r := &Relay{config: relayConfig{history: DefaultHistory, requests: DefaultHistory}}
 	r.config.relay = []relay.Option{relay.WithForwarder(&r.inbox)}
 	for _, opt := range opts {
 		opt.applyRelay(&r.config)
 	}
 	r.config.server.connState = r.record.connState
-	r.record.requests.limit = r.config.history
+	r.record.requests.limit = r.config.requests
 	r.inbox.messages.limit = r.config.history
 	r.inbox.id = rand.Text()
 	made, err := relay.New(r.config.relay...)

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"time"
 )
 
 // A ServerOption says how a [Relay] or a [BridgeService] is reached. By default
@@ -56,6 +57,8 @@ type server struct {
 
 func (s *server) start(handler http.Handler) {
 	s.Config.Handler = handler
+	s.Config.ReadHeaderTimeout = 10 * time.Second
+	s.Config.MaxHeaderBytes = 64 << 10
 	s.Config.ConnState = s.config.connState
 	if s.config.tls {
 		s.EnableHTTP2 = true
