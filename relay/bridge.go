@@ -276,7 +276,7 @@ func (b *Bridge) servePush(w http.ResponseWriter, r *http.Request, clientID stri
 // push forwards p to each device of its client, and forgets the devices that are
 // found dead.
 func (b *Bridge) push(ctx context.Context, p BridgePush) []BridgePushResult {
-	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
+	ctx, cancel := context.WithTimeout(ctx, leaseTime)
 	defer cancel()
 	results := []BridgePushResult{}
 	for _, device := range b.Devices(p.ClientID) {
