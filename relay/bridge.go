@@ -2,9 +2,12 @@ package relay
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -14,35 +17,24 @@ import (
 )
 
 // A Bridge is the push relay that bridges talk to (bridge push, "cf-push-relay"):
-// POST and DELETE /register, POST /push and GET /health. It keeps each client's
-// devices in memory, by the subject of the client's token.
+// POST and DELETE /register, POST /push and GET /health. Paths, member names and
+// the word "Bearer" are taken as they are written here, and every other method or
+// path is answered 404, as by the deployed one.
+//
+// It keeps each client's devices in memory, by the subject of the client's token.
+// Everything that a client can make it keep or do is bounded: a device token has at
+// most 1024 bytes, a bundle id 256, a body what [WithMaxBody] says, a client the
+// devices that [WithMaxDevices] says, and 16 forwards at a time.
 type Bridge struct {
-	config bridgeConfig
-	mux    http.Handler
-
-	mu      sync.Mutex
-	devices map[string][]BridgeDevice // by client id
+	config  bridgeConfig
+	devices *bridgeDevices
 }
-
-// A BridgeDevice is a phone that a bridge has registered.
-type BridgeDevice struct {
-	Token    secret.Text // APNs or FCM device token
-	Platform string      // "ios" or "android"
-	BundleID string      // "" if the bridge gave none
-}
-
-// String describes the device without its token.
-func (d BridgeDevice) String() string {
-	return fmt.Sprintf("%q device of %q", d.Platform, d.BundleID)
-}
-
-func (d BridgeDevice) sameToken(other BridgeDevice) bool { return d.Token.Equal(other.Token) }
 
 // A BridgePush is a notification that a bridge has sent.
 type BridgePush struct {
 	ClientID    string
 	Title, Body string
-	Data        map[string]string // nil if there was none
+	Data        map[string]string // nil without [WithPushData], or if there was none
 	Time        time.Time
 	Results     []BridgePushResult // one a device, in the order of registration
 }
@@ -59,8 +51,9 @@ type BridgePushResult struct {
 type BridgeForwarder interface {
 	// ForwardPush hands a notification for one device to the push service and
 	// returns nil once that has taken it. A [*ForwardError] with status 410 means
-	// that the token is dead, and the relay forgets the device. Any other error
-	// is a failure, whose reason the bridge is told.
+	// that the token is dead: the relay forgets it, for every client that has
+	// registered it. Any other error is a failure, whose reason the bridge is
+	// told. The context ends 30 seconds after the push arrived.
 	ForwardPush(ctx context.Context, to BridgeDevice, push BridgePush) error
 }
 
@@ -69,233 +62,166 @@ type Authenticator interface {
 	Authenticate(r *http.Request) (verify.Claims, error)
 }
 
-// A BridgeOption sets up a [Bridge]. [NewBridge] returns its error.
-type BridgeOption func(*bridgeConfig) error
-
-type bridgeConfig struct {
-	forwarder     BridgeForwarder
-	authenticator Authenticator
-	onPush        func(BridgePush)
-	pause         func() // between reading a list of devices and writing it; nil for no such moment
-}
-
-// WithBridgeForwarder says which push service to forward to. There is no default.
-func WithBridgeForwarder(f BridgeForwarder) BridgeOption {
-	return func(c *bridgeConfig) error {
-		if f == nil {
-			return errors.New("relay: WithBridgeForwarder: the forwarder is nil")
-		}
-		c.forwarder = f
-		return nil
-	}
-}
-
-// WithAuthenticator says whose tokens the relay takes, usually by a
-// [verify.Verifier] for the scope "push:write". There is no default.
-func WithAuthenticator(a Authenticator) BridgeOption {
-	return func(c *bridgeConfig) error {
-		if a == nil {
-			return errors.New("relay: WithAuthenticator: the authenticator is nil")
-		}
-		c.authenticator = a
-		return nil
-	}
-}
-
-// OnPush calls f with each push and its results, once they are known, those
-// included that met no device.
-func OnPush(f func(BridgePush)) BridgeOption {
-	return func(c *bridgeConfig) error {
-		c.onPush = f
-		return nil
-	}
-}
-
-// WithLossyDevices makes the relay read a client's list of devices, call pause, and write the changed list, without a lock
-// over the three. The deployed relay does so with its key-value store, and of registrations at the same moment it keeps
-// one. It is for tests of bridges.
-func WithLossyDevices(pause func()) BridgeOption {
-	return func(c *bridgeConfig) error {
-		if pause == nil {
-			return errors.New("relay: WithLossyDevices: pause is nil")
-		}
-		c.pause = pause
-		return nil
-	}
-}
-
 // NewBridge makes a push relay. It needs [WithAuthenticator] and
 // [WithBridgeForwarder].
 func NewBridge(opts ...BridgeOption) (*Bridge, error) {
-	b := &Bridge{devices: map[string][]BridgeDevice{}}
-	for _, opt := range opts {
-		if opt == nil {
-			return nil, errors.New("relay: an option is nil")
-		}
-		if err := opt(&b.config); err != nil {
-			return nil, err
-		}
+	config, err := newBridgeConfig(opts)
+	if err != nil {
+		return nil, err
 	}
-	switch {
-	case b.config.authenticator == nil:
-		return nil, errors.New("relay: WithAuthenticator is missing: say whose tokens the relay takes")
-	case b.config.forwarder == nil:
-		return nil, errors.New("relay: WithBridgeForwarder is missing: say which push service to forward to")
-	}
-	b.mux = bridgeRoutes([]bridgeRoute{
-		{"POST", "/register", b.authenticated(b.serveRegister)},
-		{"DELETE", "/register", b.authenticated(b.serveUnregister)},
-		{"POST", "/push", b.authenticated(b.servePush)},
-		{"GET", "/health", serveHealth},
-	})
-	return b, nil
+	return &Bridge{config: config, devices: newBridgeDevices(config.maxDevices)}, nil
 }
 
 // ServeHTTP answers as the push relay does.
-func (b *Bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) { b.mux.ServeHTTP(w, r) }
+func (b *Bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var handler bridgeHandler
+	switch r.Method + " " + r.URL.EscapedPath() {
+	case "POST /register":
+		handler = b.authenticated(b.serveRegister)
+	case "DELETE /register":
+		handler = b.authenticated(b.serveUnregister)
+	case "POST /push":
+		handler = b.authenticated(b.servePush)
+	case "GET /health":
+		handler = serveHealth
+	}
+	serveBody(w, r, b.config.maxBody, handler)
+}
 
 // Devices returns the devices of a client, in the order of registration.
 func (b *Bridge) Devices(clientID string) []BridgeDevice {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.devices[clientID])
+	devices, _ := b.devices.of(clientID)
+	return devices
 }
 
 // authenticated hands serve the client id of the bearer token.
-func (b *Bridge) authenticated(serve func(w http.ResponseWriter, r *http.Request, clientID string)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+func (b *Bridge) authenticated(serve func(w http.ResponseWriter, clientID string, body bridgeBody)) bridgeHandler {
+	return func(w http.ResponseWriter, r *http.Request, body []byte) {
 		claims, err := b.config.authenticator.Authenticate(r)
-		switch status := verify.StatusCode(err); status {
+		status := verify.StatusCode(err)
+		if errors.Is(err, verify.ErrKeysUnavailable) {
+			status = b.config.outageStatus
+		}
+		switch status {
 		case http.StatusOK:
-			serve(w, r, claims.Subject)
+			if members, ok := readBridgeBody(w, body); ok {
+				serve(w, claims.Subject, members)
+			}
 		case http.StatusUnauthorized:
-			w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
-			writeBridgeError(w, status, "invalid_token")
+			refuseBearer(w, status, "invalid_token")
 		case http.StatusForbidden:
-			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope"`)
-			writeBridgeError(w, status, "insufficient_scope")
+			refuseBearer(w, status, "insufficient_scope")
 		default:
 			writeBridgeError(w, status, "token service unavailable")
 		}
 	}
 }
 
-func (b *Bridge) serveRegister(w http.ResponseWriter, r *http.Request, clientID string) {
-	var body struct {
-		DeviceToken secret.Text `json:"device_token"`
-		Platform    string      `json:"platform"`
-		BundleID    string      `json:"bundle_id"`
-	}
-	if !readBridgeJSON(w, r, &body) {
-		return
-	}
-	if body.DeviceToken.IsZero() {
+func (b *Bridge) serveRegister(w http.ResponseWriter, clientID string, body bridgeBody) {
+	token, platform, bundleID := body.text("device_token"), body.text("platform"), body.text("bundle_id")
+	switch {
+	case token == "":
 		writeBridgeError(w, http.StatusBadRequest, "device_token is missing")
-		return
-	}
-	if body.Platform != "ios" && body.Platform != "android" {
+	case len(token) > maxDeviceToken:
+		writeBridgeError(w, http.StatusBadRequest, fmt.Sprintf("device_token is longer than %d bytes", maxDeviceToken))
+	case platform != "ios" && platform != "android":
 		writeBridgeError(w, http.StatusBadRequest, "platform is missing, or neither ios nor android")
-		return
+	case len(bundleID) > maxBundleID:
+		writeBridgeError(w, http.StatusBadRequest, fmt.Sprintf("bundle_id is longer than %d bytes", maxBundleID))
+	case !b.devices.add(clientID, BridgeDevice{secret.New(token), platform, bundleID}):
+		writeBridgeError(w, http.StatusConflict, fmt.Sprintf("the client has %d devices already: unregister one", b.config.maxDevices))
+	default:
+		writeBridgeJSON(w, http.StatusOK, bridgeOK{OK: true, Message: "Device registered"})
 	}
-	b.register(clientID, BridgeDevice{body.DeviceToken, body.Platform, body.BundleID})
-	writeBridgeJSON(w, http.StatusOK, bridgeOK{OK: true, Message: "Device registered"})
 }
 
-// register adds a device, or replaces what is known of the one with its token.
-func (b *Bridge) register(clientID string, device BridgeDevice) {
-	b.change(clientID, func(devices []BridgeDevice) []BridgeDevice {
-		if i := slices.IndexFunc(devices, device.sameToken); i >= 0 {
-			devices[i] = device
-			return devices
-		}
-		return append(devices, device)
-	})
-}
-
-// change reads, changes and writes a client's list of devices.
-func (b *Bridge) change(clientID string, change func([]BridgeDevice) []BridgeDevice) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	devices := b.devices[clientID]
-	if b.config.pause != nil {
-		devices = slices.Clone(devices)
-		b.mu.Unlock()
-		b.config.pause()
-		b.mu.Lock()
-	}
-	b.devices[clientID] = change(devices)
-}
-
-func (b *Bridge) serveUnregister(w http.ResponseWriter, r *http.Request, clientID string) {
-	var body struct {
-		DeviceToken secret.Text `json:"device_token"`
-	}
-	if !readBridgeJSON(w, r, &body) {
-		return
-	}
-	if body.DeviceToken.IsZero() {
+func (b *Bridge) serveUnregister(w http.ResponseWriter, clientID string, body bridgeBody) {
+	token := body.text("device_token")
+	switch {
+	case token == "":
 		writeBridgeError(w, http.StatusBadRequest, "device_token is missing")
-		return
+	case b.devices.remove(clientID, token):
+		writeBridgeJSON(w, http.StatusOK, bridgeOK{OK: true, Message: "Device removed"})
+	default:
+		writeBridgeJSON(w, http.StatusOK, bridgeOK{OK: true, Message: "Device not found"})
 	}
-	b.forget(clientID, BridgeDevice{Token: body.DeviceToken})
-	writeBridgeJSON(w, http.StatusOK, bridgeOK{OK: true, Message: "Device unregistered"})
 }
 
-func (b *Bridge) forget(clientID string, device BridgeDevice) {
-	b.change(clientID, func(devices []BridgeDevice) []BridgeDevice {
-		return slices.DeleteFunc(devices, device.sameToken)
-	})
-}
-
-func (b *Bridge) servePush(w http.ResponseWriter, r *http.Request, clientID string) {
-	var body struct {
-		Title string            `json:"title"`
-		Body  string            `json:"body"`
-		Data  map[string]string `json:"data"`
-	}
-	if !readBridgeJSON(w, r, &body) {
-		return
-	}
-	if body.Title == "" || body.Body == "" {
+func (b *Bridge) servePush(w http.ResponseWriter, clientID string, body bridgeBody) {
+	push := BridgePush{ClientID: clientID, Title: body.text("title"), Body: body.text("body"), Time: time.Now()}
+	if push.Title == "" || push.Body == "" {
 		writeBridgeError(w, http.StatusBadRequest, "title or body is missing")
+		return
+	}
+	if raw := body["data"]; b.config.pushData && raw != nil && json.Unmarshal(raw, &push.Data) != nil {
+		writeBridgeError(w, http.StatusBadRequest, "data is not an object of texts")
 		return
 	}
 	answer := struct {
 		OK      bool               `json:"ok"`
 		Results []BridgePushResult `json:"results"`
 		Message string             `json:"message,omitempty"`
-	}{OK: true}
-	push := BridgePush{ClientID: clientID, Title: body.Title, Body: body.Body, Data: body.Data, Time: time.Now()}
-	answer.Results = b.push(context.WithoutCancel(r.Context()), push)
+	}{OK: true, Results: b.push(push)}
 	if len(answer.Results) == 0 {
 		answer.Message = "No devices registered"
 	}
 	writeBridgeJSON(w, http.StatusOK, answer)
 }
 
-// push forwards p to each device of its client, and forgets the devices that are
-// found dead.
-func (b *Bridge) push(ctx context.Context, p BridgePush) []BridgePushResult {
-	ctx, cancel := context.WithTimeout(ctx, leaseTime)
+// push forwards p to each device of its client. A bridge that hangs up changes
+// nothing: it will not push again for half a minute.
+func (b *Bridge) push(p BridgePush) []BridgePushResult {
+	ctx, cancel := context.WithTimeout(context.Background(), forwardTimeout)
 	defer cancel()
-	results := []BridgePushResult{}
-	for _, device := range b.Devices(p.ClientID) {
-		result := BridgePushResult{Platform: device.Platform, Status: "sent"}
-		if err := b.config.forwarder.ForwardPush(ctx, device, p); err != nil {
-			result.Status = "failed"
-			if failure, ok := errors.AsType[*ForwardError](err); ok {
-				result.Reason = failure.Reason
-				if failure.Status == http.StatusGone {
-					result.Status = "removed"
-					b.forget(p.ClientID, device)
-				}
-			}
+	devices, slots := b.devices.of(p.ClientID)
+	results := make([]BridgePushResult, len(devices))
+	var forwards sync.WaitGroup
+	for i, device := range devices {
+		select {
+		case slots <- struct{}{}:
+			forwards.Go(func() {
+				defer func() { <-slots }()
+				results[i] = b.forward(ctx, device, p)
+			})
+		case <-ctx.Done():
+			results[i] = b.failed(device, p, &ForwardError{Reason: "Timeout", Err: ctx.Err()})
 		}
-		results = append(results, result)
 	}
+	forwards.Wait()
 	if b.config.onPush != nil {
 		p.Results = slices.Clone(results)
 		b.config.onPush(p)
 	}
 	return results
+}
+
+// forward forwards p to one device, and forgets the device if it is found dead.
+func (b *Bridge) forward(ctx context.Context, device BridgeDevice, p BridgePush) (result BridgePushResult) {
+	defer func() {
+		if panicked := recover(); panicked != nil { // no server recovers what happens in this goroutine
+			result = b.failed(device, p, fmt.Errorf("panic: %v\n%s", panicked, debug.Stack()))
+		}
+	}()
+	if err := b.config.forwarder.ForwardPush(ctx, device, p); err != nil {
+		return b.failed(device, p, err)
+	}
+	return BridgePushResult{Platform: device.Platform, Status: "sent"}
+}
+
+func (b *Bridge) failed(device BridgeDevice, p BridgePush, err error) BridgePushResult {
+	result := BridgePushResult{Platform: device.Platform, Status: "failed"}
+	if failure, ok := errors.AsType[*ForwardError](err); ok {
+		result.Reason = failure.Reason
+		if failure.Status == http.StatusGone {
+			result.Status = "removed"
+			b.devices.removeEverywhere(device.Token.Reveal())
+			return result
+		}
+	}
+	logger := b.config.logger
+	if logger == nil {
+		logger = slog.Default()
+	}
+	logger.Warn("relay: push not forwarded", "client_id", p.ClientID, "platform", device.Platform, "error", err)
+	return result
 }

@@ -1,11 +1,12 @@
 package relay
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
-	"strings"
+	"strconv"
+	"time"
 
 	"github.com/sealpush/sealpush/internal/requestbody"
 )
@@ -26,60 +27,53 @@ type bridgeFailure struct {
 	Error string `json:"error"`
 }
 
-type bridgeRoute struct {
-	method, path string
-	serve        http.HandlerFunc
-}
+// A bridgeHandler answers a request whose body has been read.
+type bridgeHandler func(w http.ResponseWriter, r *http.Request, body []byte)
 
-// bridgeRoutes is a handler whose every answer is JSON, those of 404 and 405 too.
-func bridgeRoutes(routes []bridgeRoute) http.Handler {
-	mux := http.NewServeMux()
-	allowed := map[string][]string{}
-	for _, route := range routes {
-		mux.Handle(route.method+" "+route.path, withBody(route.serve))
-		allowed[route.path] = append(allowed[route.path], route.method)
-	}
-	for path, methods := range allowed {
-		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Allow", strings.Join(methods, ", "))
-			writeBridgeError(w, http.StatusMethodNotAllowed, "method not allowed")
-		})
-	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		writeBridgeError(w, http.StatusNotFound, "not found")
-	})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		announceIdle(w, r)
-		mux.ServeHTTP(w, r)
-	})
-}
-
-// withBody reads the body before anything else: a server notices that its client
-// has gone only once the body is read.
-func withBody(serve http.HandlerFunc) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := requestbody.Read(w, r, maxBridgeBody+1)
-		switch {
-		case errors.Is(err, requestbody.ErrTimeout):
-			requestbody.CloseAfter(w, r)
-			writeBridgeError(w, http.StatusRequestTimeout, err.Error())
-		case err != nil:
-			writeBridgeError(w, http.StatusBadRequest, "body not readable")
-		case len(body) > maxBridgeBody:
-			writeBridgeError(w, http.StatusRequestEntityTooLarge, "body too large")
-		default:
-			r.Body = &requestbody.Replay{Body: body}
-			serve(w, r)
+// serveBody reads at most limit bytes of the body before anything else, since a
+// server notices that its client has gone only once the body is read. A nil
+// handler stands for a method or a path that there is not: like the deployed
+// services, both answer 404 to it.
+func serveBody(w http.ResponseWriter, r *http.Request, limit int, handler bridgeHandler) {
+	announceIdle(w, r)
+	if handler == nil {
+		if r.ContentLength != 0 {
+			requestbody.CloseAfter(w, r) // rather than read a body that nobody wants
 		}
-	})
+		writeBridgeError(w, http.StatusNotFound, "not found")
+		return
+	}
+	body, err := requestbody.Read(w, r, int64(limit)+1)
+	switch {
+	case errors.Is(err, requestbody.ErrTimeout):
+		requestbody.CloseAfter(w, r)
+		writeBridgeError(w, http.StatusRequestTimeout, err.Error())
+	case err != nil:
+		writeBridgeError(w, http.StatusBadRequest, "body not readable")
+	case len(body) > limit:
+		requestbody.CloseAfter(w, r)
+		writeBridgeError(w, http.StatusRequestEntityTooLarge, "body too large")
+	default:
+		handler(w, r, body)
+	}
 }
 
-func serveHealth(w http.ResponseWriter, _ *http.Request) {
-	writeBridgeJSON(w, http.StatusOK, bridgeOK{OK: true, Message: "healthy"})
+func serveHealth(w http.ResponseWriter, _ *http.Request, _ []byte) {
+	writeBridgeJSON(w, http.StatusOK, struct {
+		OK        bool   `json:"ok"`
+		Status    string `json:"status"`
+		Timestamp string `json:"timestamp"`
+	}{true, "healthy", time.Now().UTC().Format("2006-01-02T15:04:05.000Z")})
 }
 
 func writeBridgeError(w http.ResponseWriter, status int, reason string) {
 	writeBridgeJSON(w, status, bridgeFailure{Error: reason})
+}
+
+// refuseBearer answers a request whose token does not do (RFC 6750, section 3).
+func refuseBearer(w http.ResponseWriter, status int, reason string) {
+	w.Header().Set("WWW-Authenticate", `Bearer error="`+reason+`"`)
+	writeBridgeError(w, status, reason)
 }
 
 func writeBridgeJSON(w http.ResponseWriter, status int, body any) {
@@ -92,13 +86,46 @@ func writeBridgeJSON(w http.ResponseWriter, status int, body any) {
 	w.Write(append(encoded, '\n'))
 }
 
-// readBridgeJSON decodes the body, of which members that into does not know are
-// ignored. If it cannot, it answers 400 and reports false.
-func readBridgeJSON(w http.ResponseWriter, r *http.Request, into any) bool {
-	body, err := io.ReadAll(r.Body)
-	if err != nil || json.Unmarshal(body, into) != nil {
-		writeBridgeError(w, http.StatusBadRequest, "body is not the JSON that is expected here")
-		return false
+// bridgeBody is the JSON object of a request: its members by their exact names,
+// the last of two with one name.
+type bridgeBody map[string]json.RawMessage
+
+// readBridgeBody answers 400 and reports false for a body that is not a JSON
+// object.
+func readBridgeBody(w http.ResponseWriter, body []byte) (bridgeBody, bool) {
+	var members bridgeBody
+	if json.Unmarshal(body, &members) != nil || members == nil {
+		writeBridgeError(w, http.StatusBadRequest, "body is not a JSON object")
+		return nil, false
 	}
-	return true
+	return members, true
+}
+
+// text returns a member that should be a text. As at the deployed services, another
+// value counts as the text that it is written as, and one that is nothing (null,
+// false, 0) as a missing one.
+func (b bridgeBody) text(name string) string {
+	raw := bytes.TrimSpace(b[name])
+	if len(raw) == 0 {
+		return ""
+	}
+	if raw[0] == '"' {
+		return b.string(name)
+	}
+	if number, err := strconv.ParseFloat(string(raw), 64); err == nil && number == 0 {
+		return ""
+	}
+	if text := string(raw); text != "null" && text != "false" {
+		return text
+	}
+	return ""
+}
+
+// string returns a member that must be a text, "" if it is not.
+func (b bridgeBody) string(name string) string {
+	var text string
+	if json.Unmarshal(b[name], &text) != nil {
+		return ""
+	}
+	return text
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
+// forwardTimeout bounds one forward.
+const forwardTimeout = 30 * time.Second
+
 // A Forwarder is the push service behind a relay. Its methods are called by many
 // goroutines at once.
 type Forwarder interface {

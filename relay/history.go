@@ -39,7 +39,7 @@ type failedForward struct {
 
 // leaseTime is how long a forward may be under way, and for how long its failure is
 // remembered. When the process that forwards has died, others go on after it.
-const leaseTime = 30 * time.Second
+const leaseTime = forwardTimeout
 
 // A decision is what becomes of a post.
 type decision struct {

@@ -1,13 +1,18 @@
 package relay
 
 import (
-	"crypto/rand"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
-	"regexp"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/golang-jwt/jwt/v5"
 )
@@ -20,10 +25,16 @@ const (
 
 // A TokenService issues RS256 JWTs to clients that know their secret (bridge push,
 // "cf-token"): POST /token, GET /.well-known/jwks.json, POST /clients,
-// DELETE /clients/{id} and GET /health. It keeps its clients in memory.
+// DELETE /clients/{id} and GET /health. Paths, member names and the word "Bearer"
+// are taken as they are written here, and every other method or path is answered
+// 404, as by the deployed one.
+//
+// It keeps its clients in memory, of their secrets a PBKDF2-SHA256 hash each. Wrong
+// credentials cost it next to nothing, since a secret says by itself that this
+// service has made it; right ones are checked one at a time, and 429 is the answer to a
+// client of which 8 requests wait.
 type TokenService struct {
 	config      tokenConfig
-	mux         http.Handler
 	clients     *tokenClients
 	adminSecret func() string // creates the admin when somebody first asks
 
@@ -43,18 +54,29 @@ func NewTokenService(opts ...TokenOption) (*TokenService, error) {
 	if c.signingKey != nil {
 		s.current = newSigningKey(c.signingKey)
 	}
-	s.mux = bridgeRoutes([]bridgeRoute{
-		{"POST", "/token", s.serveToken},
-		{"GET", "/.well-known/jwks.json", s.serveJWKS},
-		{"POST", "/clients", s.serveAddClient},
-		{"DELETE", "/clients/{id}", s.serveDeleteClient},
-		{"GET", "/health", serveHealth},
-	})
 	return s, nil
 }
 
 // ServeHTTP answers as the token service does.
-func (s *TokenService) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+func (s *TokenService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var handler bridgeHandler
+	path := r.URL.EscapedPath()
+	switch r.Method + " " + path {
+	case "POST /token":
+		handler = s.serveToken
+	case "GET /.well-known/jwks.json":
+		handler = s.serveJWKS
+	case "POST /clients":
+		handler = s.serveAddClient
+	case "GET /health":
+		handler = serveHealth
+	default:
+		if id, ok := strings.CutPrefix(path, "/clients/"); ok && r.Method == http.MethodDelete && id != "" && !strings.Contains(id, "/") {
+			handler = s.serveDeleteClient
+		}
+	}
+	serveBody(w, r, maxBridgeBody, handler)
+}
 
 // AdminCredentials are the token service's own client of scope "admin". A token
 // for it, from POST /token, creates and deletes clients.
@@ -69,8 +91,10 @@ func (s *TokenService) AddClient(clientID string) (clientSecret string) {
 }
 
 func (s *TokenService) addClient(id, scope string) (secret string) {
-	secret = rand.Text()
-	s.clients.set(id, secret, scope)
+	secret, err := s.clients.add(context.Background(), id, scope, true)
+	if err != nil {
+		panic(err) // PBKDF2 refuses parameters that are not ours
+	}
 	return secret
 }
 
@@ -116,20 +140,23 @@ func (s *TokenService) issue(clientID, scope string) (token string, expiresIn in
 	}), expiresIn
 }
 
-func (s *TokenService) serveToken(w http.ResponseWriter, r *http.Request) {
-	var credentials struct {
-		ClientID     string `json:"client_id"`
-		ClientSecret string `json:"client_secret"`
+func (s *TokenService) serveToken(w http.ResponseWriter, r *http.Request, body []byte) {
+	var credentials bridgeBody
+	if json.Unmarshal(body, &credentials) != nil {
+		credentials = nil // which the deployed service answers like wrong ones
 	}
-	if !readBridgeJSON(w, r, &credentials) {
-		return
-	}
-	scope, ok := s.clients.authenticate(credentials.ClientID, credentials.ClientSecret)
-	if !ok {
+	id := credentials.string("client_id")
+	scope, err := s.clients.authenticate(r.Context(), id, credentials.string("client_secret"))
+	switch {
+	case errors.Is(err, errCredentials):
 		writeBridgeError(w, http.StatusUnauthorized, "invalid_client")
 		return
+	case err != nil: // so many at once, or the client has gone
+		w.Header().Set("Retry-After", "1")
+		writeBridgeError(w, http.StatusTooManyRequests, "too many requests at once")
+		return
 	}
-	token, expiresIn := s.issue(credentials.ClientID, scope)
+	token, expiresIn := s.issue(id, scope)
 	w.Header().Set("Cache-Control", "no-store") // RFC 6749 section 5.1
 	writeBridgeJSON(w, http.StatusOK, struct {
 		AccessToken string `json:"access_token"`
@@ -138,35 +165,41 @@ func (s *TokenService) serveToken(w http.ResponseWriter, r *http.Request) {
 	}{token, "Bearer", expiresIn})
 }
 
-func (s *TokenService) serveJWKS(w http.ResponseWriter, _ *http.Request) {
+func (s *TokenService) serveJWKS(w http.ResponseWriter, _ *http.Request, _ []byte) {
 	w.Header().Set("Cache-Control", "public, max-age=3600")
 	writeBridgeJSON(w, http.StatusOK, s.key().public())
 }
 
-var clientIDPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
+const maxClientID = 128 // bytes
 
-func (s *TokenService) serveAddClient(w http.ResponseWriter, r *http.Request) {
+func validClientID(id string) bool {
+	return id != "" && len(id) <= maxClientID && utf8.ValidString(id) && !strings.ContainsFunc(id, unicode.IsControl)
+}
+
+func (s *TokenService) serveAddClient(w http.ResponseWriter, r *http.Request, body []byte) {
 	if !s.admit(w, r) {
 		return
 	}
-	var client struct {
-		ID    string `json:"client_id"`
-		Scope string `json:"scope"`
-	}
-	if !readBridgeJSON(w, r, &client) {
+	members, ok := readBridgeBody(w, body)
+	if !ok {
 		return
 	}
-	if !clientIDPattern.MatchString(client.ID) {
-		writeBridgeError(w, http.StatusBadRequest, "client_id is missing, or not 1 to 128 letters, digits, '.', '_' and '-'")
+	id, scope := members.string("client_id"), members.string("scope")
+	if !validClientID(id) {
+		writeBridgeError(w, http.StatusBadRequest, fmt.Sprintf("client_id is missing, longer than %d bytes, or has control characters", maxClientID))
 		return
 	}
-	if client.Scope != scopePush && client.Scope != scopeAdmin {
+	if scope != scopePush && scope != scopeAdmin {
 		writeBridgeError(w, http.StatusBadRequest, "scope is neither push:write nor admin")
 		return
 	}
-	secret := rand.Text()
-	if !s.clients.add(client.ID, secret, client.Scope) {
+	secret, err := s.clients.add(r.Context(), id, scope, false)
+	switch {
+	case errors.Is(err, errClientExists):
 		writeBridgeError(w, http.StatusConflict, "client_id exists")
+		return
+	case err != nil:
+		writeBridgeError(w, http.StatusServiceUnavailable, "the service has as many clients as it may")
 		return
 	}
 	writeBridgeJSON(w, http.StatusCreated, struct {
@@ -174,25 +207,29 @@ func (s *TokenService) serveAddClient(w http.ResponseWriter, r *http.Request) {
 		ID     string `json:"client_id"`
 		Secret string `json:"client_secret"`
 		Scope  string `json:"scope"`
-	}{true, client.ID, secret, client.Scope})
+	}{true, id, secret, scope})
 }
 
 // serveDeleteClient ends the issuing of tokens to a client. Those that it has
-// stay valid until they expire, as nothing asks the token service about them.
-func (s *TokenService) serveDeleteClient(w http.ResponseWriter, r *http.Request) {
+// stay valid until they expire, as nothing asks the token service about them. An id
+// that nobody has is no error, as at the deployed service.
+func (s *TokenService) serveDeleteClient(w http.ResponseWriter, r *http.Request, _ []byte) {
 	if !s.admit(w, r) {
 		return
 	}
-	if !s.clients.remove(r.PathValue("id")) {
-		writeBridgeError(w, http.StatusNotFound, "no such client")
+	id, err := url.PathUnescape(strings.TrimPrefix(r.URL.EscapedPath(), "/clients/"))
+	if err != nil {
+		writeBridgeError(w, http.StatusBadRequest, "the client id in the path is not percent-encoded")
 		return
 	}
+	s.clients.remove(id)
 	writeBridgeJSON(w, http.StatusOK, bridgeOK{OK: true, Message: "Client deleted"})
 }
 
-// admit lets an admin's request pass and answers any other.
+// admit lets an admin's request pass and answers any other with 401, a client's of
+// another scope too.
 func (s *TokenService) admit(w http.ResponseWriter, r *http.Request) bool {
-	scheme, bearer, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	key := s.key()
 	var claims struct {
 		jwt.RegisteredClaims
@@ -202,14 +239,8 @@ func (s *TokenService) admit(w http.ResponseWriter, r *http.Request) bool {
 		func(*jwt.Token) (any, error) { return &key.private.PublicKey, nil },
 		jwt.WithValidMethods([]string{jwt.SigningMethodRS256.Name}),
 		jwt.WithExpirationRequired(), jwt.WithIssuer(s.config.issuer), jwt.WithAudience(s.config.audience))
-	if err != nil || !strings.EqualFold(scheme, "Bearer") {
-		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
-		writeBridgeError(w, http.StatusUnauthorized, "invalid_token")
-		return false
-	}
-	if !slices.Contains(strings.Fields(claims.Scope), scopeAdmin) {
-		w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope"`)
-		writeBridgeError(w, http.StatusForbidden, "insufficient_scope")
+	if !ok || err != nil || !slices.Contains(strings.Fields(claims.Scope), scopeAdmin) {
+		refuseBearer(w, http.StatusUnauthorized, "invalid_token")
 		return false
 	}
 	return true

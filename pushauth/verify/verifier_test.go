@@ -286,8 +286,8 @@ func TestAuthenticate(t *testing.T) {
 		status int
 	}{
 		{"bearer", http.Header{"Authorization": {"Bearer " + token}}, 200},
-		{"lower case", http.Header{"Authorization": {"bearer " + token}}, 200},
-		{"two spaces", http.Header{"Authorization": {"Bearer  " + token}}, 200},
+		{"lower case", http.Header{"Authorization": {"bearer " + token}}, 401},
+		{"two spaces", http.Header{"Authorization": {"Bearer  " + token}}, 401},
 		{"no header", http.Header{}, 401},
 		{"two headers", http.Header{"Authorization": {"Bearer " + token, "Bearer " + token}}, 401},
 		{"basic", http.Header{"Authorization": {"Basic " + token}}, 401},

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sealpush/sealpush/pushauth"
+	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 	"github.com/sealpush/sealpush/secret"
@@ -32,7 +33,11 @@ func wantStatus(t *testing.T, client *bridge.Client, want bridge.Status) bridge.
 
 func TestNotifySends(t *testing.T) {
 	var log strings.Builder
-	service, client := newClient(t, bridge.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	service, config := newService(t, relaytest.WithBridge(relay.WithPushData()))
+	client, err := bridge.New(config, bridge.WithHTTPClient(service.Client()), bridge.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	if err != nil {
+		t.Fatal(err)
+	}
 	mustRegister(t, client, phone, bridge.Device{Token: secret.New("dead"), Platform: "ios"}, bridge.Device{Token: secret.New("failing"), Platform: "android"})
 	service.KillDevice("dead")
 	service.FailDevice("failing", "UNAVAILABLE\x1b[31m "+strings.Repeat("0a", 32))

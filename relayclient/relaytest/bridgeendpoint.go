@@ -114,7 +114,7 @@ func (e *bridgeEndpoints) add(endpoint BridgeEndpoint) {
 
 // maxBridgeBody is the size in bytes of the largest body that is replayed to a
 // service, and one more: both services refuse that.
-const maxBridgeBody = 8<<10 + 1
+const maxBridgeBody = 1<<20 + 1
 
 // before serves with next what is not scripted.
 func (e *bridgeEndpoints) before(next http.Handler, endpointOf func(*http.Request) BridgeEndpoint) http.Handler {

@@ -14,9 +14,9 @@ import (
 type bridgeKeys struct {
 	issuer, audience string
 
-	mu       sync.Mutex
-	client   *http.Client
-	verifier *verify.Verifier
+	mu        sync.Mutex
+	client    *http.Client
+	verifiers []*verify.Verifier // for the scopes push:write and admin: the deployed relay takes both
 }
 
 // trust fetches the token service's keys through client.
@@ -31,24 +31,33 @@ func (k *bridgeKeys) trust(client *http.Client) {
 func (k *bridgeKeys) forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	verifier, err := verify.New(verify.Config{
-		JWKSURL:  k.issuer + "/.well-known/jwks.json",
-		Issuer:   k.issuer,
-		Audience: k.audience,
-		Scope:    "push:write",
-	}, verify.WithHTTPClient(k.client), verify.WithLeeway(0)) // both halves read one clock
-	if err != nil {
-		panic(err) // the URLs have been looked at
+	k.verifiers = nil
+	for _, scope := range []string{"push:write", "admin"} {
+		verifier, err := verify.New(verify.Config{
+			JWKSURL:  k.issuer + "/.well-known/jwks.json",
+			Issuer:   k.issuer,
+			Audience: k.audience,
+			Scope:    scope,
+		}, verify.WithHTTPClient(k.client), verify.WithLeeway(0)) // both halves read one clock
+		if err != nil {
+			panic(err) // the URLs have been looked at
+		}
+		k.verifiers = append(k.verifiers, verifier)
 	}
-	k.verifier = verifier
 }
 
 // Authenticate is [verify.Verifier.Authenticate].
 func (k *bridgeKeys) Authenticate(r *http.Request) (verify.Claims, error) {
 	k.mu.Lock()
-	verifier := k.verifier
+	verifiers := k.verifiers
 	k.mu.Unlock()
-	return verifier.Authenticate(r)
+	claims, err := verifiers[0].Authenticate(r)
+	if errors.Is(err, verify.ErrInsufficientScope) {
+		if admin, adminErr := verifiers[1].Authenticate(r); adminErr == nil {
+			return admin, nil
+		}
+	}
+	return claims, err
 }
 
 // keyTransport fetches the key set from a token service's handler, wherever it

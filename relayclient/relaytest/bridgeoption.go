@@ -14,7 +14,8 @@ type BridgeOption interface{ applyBridge(*bridgeConfig) }
 type bridgeConfig struct {
 	server serverConfig
 	tokens []relay.TokenOption
-	relay  []relay.BridgeOption
+	bridge []relay.BridgeOption
+	lossy  bool
 }
 
 func newBridgeConfig(opts []BridgeOption) bridgeConfig {
@@ -36,6 +37,11 @@ func WithTokens(opts ...relay.TokenOption) BridgeOption {
 	return bridgeOption(func(c *bridgeConfig) { c.tokens = append(c.tokens, opts...) })
 }
 
+// WithBridge sets up the push relay.
+func WithBridge(opts ...relay.BridgeOption) BridgeOption {
+	return bridgeOption(func(c *bridgeConfig) { c.bridge = append(c.bridge, opts...) })
+}
+
 // WithTokenLifetime is WithTokens of [relay.WithTokenLifetime].
 func WithTokenLifetime(d time.Duration) BridgeOption { return WithTokens(relay.WithTokenLifetime(d)) }
 
@@ -47,11 +53,3 @@ func WithHashRounds(n int) BridgeOption { return WithTokens(relay.WithHashRounds
 // WithSigningKey is WithTokens of [relay.WithSigningKey]. Making a key takes a tenth
 // of a second or more, which adds up in a test that starts many services.
 func WithSigningKey(key *rsa.PrivateKey) BridgeOption { return WithTokens(relay.WithSigningKey(key)) }
-
-// WithLossyRegistrations makes the relay take 50 ms to change a client's list of devices, and lose changes that are made
-// at the same time, as the deployed one does: a bridge must register and unregister its devices one after the other.
-func WithLossyRegistrations() BridgeOption {
-	return bridgeOption(func(c *bridgeConfig) {
-		c.relay = append(c.relay, relay.WithLossyDevices(func() { <-time.After(50 * time.Millisecond) }))
-	})
-}

@@ -17,6 +17,8 @@ type bridgePhones struct {
 	pushes  map[string]*history[relay.BridgePush] // by client id
 	failing map[string]string                     // by device token: the reason
 	dead    map[string]bool                       // by device token
+
+	failingPlatform map[string]string // by platform: the reason
 }
 
 func newBridgePhones() *bridgePhones {
@@ -24,6 +26,8 @@ func newBridgePhones() *bridgePhones {
 		pushes:  map[string]*history[relay.BridgePush]{},
 		failing: map[string]string{},
 		dead:    map[string]bool{},
+
+		failingPlatform: map[string]string{},
 	}
 }
 
@@ -40,18 +44,24 @@ func (p *bridgePhones) ForwardPush(_ context.Context, to relay.BridgeDevice, _ r
 		}
 		return &relay.ForwardError{Status: http.StatusGone, Reason: reason}
 	}
+	if reason, failing := p.failingPlatform[to.Platform]; failing {
+		return &relay.ForwardError{Reason: reason}
+	}
 	if reason, failing := p.failing[token]; failing {
 		return &relay.ForwardError{Reason: reason}
 	}
 	return nil
 }
 
+// maxPushes is how many pushes of a client are kept: at most 8 MiB.
+const maxPushes = 1000
+
 func (p *bridgePhones) record(push relay.BridgePush) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	kept := p.pushes[push.ClientID]
 	if kept == nil {
-		kept = &history[relay.BridgePush]{limit: DefaultHistory}
+		kept = &history[relay.BridgePush]{limit: maxPushes}
 		p.pushes[push.ClientID] = kept
 	}
 	kept.add(push)
@@ -59,7 +69,7 @@ func (p *bridgePhones) record(push relay.BridgePush) {
 
 // Pushes returns the notifications that a client has sent, those included that
 // met no device, but not those that had a scripted answer or were refused. It
-// keeps the latest [DefaultHistory].
+// keeps the latest 1000.
 func (s *BridgeService) Pushes(clientID string) []relay.BridgePush {
 	s.phones.mu.Lock()
 	defer s.phones.mu.Unlock()

@@ -3,6 +3,7 @@ package relaytest
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -39,10 +40,14 @@ type BridgeService struct {
 	client    *http.Client
 	servers   []*server
 	close     func()
+
+	lossy   bool       // see WithLossyRegistrations
+	writing sync.Mutex // of a lossy list
 }
 
 // NewBridgeService starts both servers. They run until Close. It panics on an
-// option that [relay.NewTokenService] refuses.
+// option that [relay.NewTokenService] or
+// [relay.NewBridge] refuses.
 func NewBridgeService(opts ...BridgeOption) *BridgeService {
 	config := newBridgeConfig(opts)
 	token, push := newServer("token", config.server), newServer("push", config.server)
@@ -79,16 +84,19 @@ func newBridgeService(tokenURL, relayURL string, config bridgeConfig) *BridgeSer
 		keys:      &bridgeKeys{issuer: tokenURL, audience: relayURL},
 		phones:    newBridgePhones(),
 		endpoints: newBridgeEndpoints(),
+
+		lossy: config.lossy,
 	}
 	var err error
 	s.tokens, err = relay.NewTokenService(append(config.tokens, relay.WithIssuer(tokenURL), relay.WithAudience(relayURL))...)
 	if err != nil {
 		panic(fmt.Sprintf("relaytest: %v", err))
 	}
-	s.bridge, err = relay.NewBridge(append(config.relay,
+	quiet := relay.WithBridgeLogger(slog.New(slog.DiscardHandler)) // failures are what a test has asked for
+	s.bridge, err = relay.NewBridge(append(append([]relay.BridgeOption{quiet}, config.bridge...),
 		relay.WithAuthenticator(s.keys), relay.WithBridgeForwarder(s.phones), relay.OnPush(s.phones.record))...)
 	if err != nil {
-		panic(fmt.Sprintf("relaytest: %v", err)) // unreachable: these options are right
+		panic(fmt.Sprintf("relaytest: %v", err))
 	}
 	s.close = sync.OnceFunc(func() {
 		s.endpoints.close()
@@ -125,7 +133,16 @@ func (s *BridgeService) TokenHandler() http.Handler {
 
 // RelayHandler is the push relay, with its script.
 func (s *BridgeService) RelayHandler() http.Handler {
-	return s.endpoints.before(s.bridge, relayEndpoint)
+	return s.endpoints.before(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch endpoint := relayEndpoint(r); {
+		case endpoint == EndpointPush:
+			s.servePush(w, r)
+		case s.lossy && (endpoint == EndpointRegister || endpoint == EndpointUnregister):
+			s.serveLossy(w, r)
+		default:
+			s.bridge.ServeHTTP(w, r)
+		}
+	}), relayEndpoint)
 }
 
 // AdminCredentials are [relay.TokenService.AdminCredentials].
