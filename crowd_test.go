@@ -17,6 +17,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // Every method of what says that it is safe for concurrent use, from 64 goroutines at once. It is for the race detector.
@@ -24,7 +25,7 @@ func TestCrowd(t *testing.T) {
 	service := relaytest.NewBridgeService(relaytest.InMemory(), relaytest.WithHashRounds(1), relaytest.WithSigningKey(signingKey()))
 	defer service.Close()
 	quiet := slog.New(slog.DiscardHandler)
-	config := bridge.Config{URL: service.RelayURL, TokenURL: service.TokenURL, ClientID: "crowd", ClientSecret: service.AddClient("crowd")}
+	config := bridge.Config{URL: service.RelayURL, TokenURL: service.TokenURL, ClientID: "crowd", ClientSecret: secret.New(service.AddClient("crowd"))}
 	client, err := bridge.New(config, bridge.WithHTTPClient(service.Client()), bridge.WithLogger(quiet))
 	if err != nil {
 		t.Fatal(err)
@@ -38,9 +39,18 @@ func TestCrowd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry := pairing.NewRegistry(store, pairing.WithLogger(quiet))
-	handler := pairing.Handler(registry, nil)
-	outbox := bridge.NewOutbox(client, bridge.Notification{Title: "Agent", Body: "New activity"}, 16)
+	registry, err := pairing.NewRegistry(store, pairing.WithLogger(quiet))
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err := pairing.Handler(registry, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outbox, err := bridge.NewOutbox(client, bridge.Notification{Title: "Agent", Body: "New activity"}, bridge.WithMaxMessages(16))
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	var crowd sync.WaitGroup
 	for i := range 64 {
@@ -59,10 +69,10 @@ func TestCrowd(t *testing.T) {
 			token, err := source.Token(ctx)
 			want("Token", err)
 			source.Invalidate(token)
-			device := bridge.Device{Token: fmt.Sprintf("device-%d", i), Platform: "ios"}
+			device := bridge.Device{Token: secret.New(fmt.Sprintf("device-%d", i)), Platform: "ios"}
 			want("Register", client.Register(ctx, device))
 			want("Notify", client.Notify(ctx, bridge.Notification{Title: "Agent", Body: "New activity"}).Err)
-			_, err = client.HandleMessage(ctx, fmt.Appendf(nil, `{"method":"bridge/unregisterPushToken","params":{"deviceToken":%q}}`, device.Token))
+			_, err = client.HandleMessage(ctx, fmt.Appendf(nil, `{"method":"bridge/unregisterPushToken","params":{"deviceToken":%q}}`, device.Token.Reveal()))
 			want("HandleMessage", err)
 			want("Unregister", client.Unregister(ctx, device.Token))
 			service.Devices("crowd")
@@ -81,7 +91,7 @@ func TestCrowd(t *testing.T) {
 				outbox.Close() // during the others' Send
 			}
 			if i%8 == 0 { // each write reaches the disk
-				paired, _, err := registry.Pair(ctx, pairing.Request{Name: "phone", Platform: "ios", PushToken: "token", PublicKey: seal.GenerateKey().Public()}, "")
+				paired, _, err := registry.Pair(ctx, pairing.Request{Name: "phone", Platform: "ios", PushToken: device.Token, PublicKey: seal.GenerateKey().Public()}, "")
 				want("Pair", err)
 				want("Revoke", registry.Revoke(ctx, paired.ID))
 			}

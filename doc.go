@@ -19,7 +19,8 @@
 //
 // Whoever writes a relay or an app, or tests one of the above:
 //
-//   - relayclient/relaytest: reference relays, a token service and phones, on a
+//   - relay: relays to run, with a token service for bridges; relay/apns forwards to Apple
+//   - relayclient/relaytest: these relays and phones for tests, on a
 //     socket or in memory
 //   - pushauth/verify: a relay's check of bearer tokens
 //

@@ -13,6 +13,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // The README's two programs build and run, unchanged, in a fresh module whose
@@ -27,8 +28,12 @@ func TestReadmePagesAPhone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = pairing.NewRegistry(store).Pair(t.Context(), pairing.Request{
-		Name: "phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: phone.PushToken(),
+	registry, err := pairing.NewRegistry(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = registry.Pair(t.Context(), pairing.Request{
+		Name: "phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: secret.New(phone.PushToken()),
 	}, "")
 	if err != nil {
 		t.Fatal(err)
@@ -52,17 +57,17 @@ func TestReadmeWakesAPhone(t *testing.T) {
 	defer service.Close()
 	dir := newModule(t, readmeProgram(t, 1))
 	config := bridge.Config{
-		URL: service.RelayURL, TokenURL: service.TokenURL, ClientID: "home", ClientSecret: service.AddClient("home"),
+		URL: service.RelayURL, TokenURL: service.TokenURL, ClientID: "home", ClientSecret: secret.New(service.AddClient("home")),
 	}
 	client, err := bridge.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := client.Register(t.Context(), bridge.Device{Token: "8f3a1bc2d4e5f607", Platform: "ios"}); err != nil {
+	if err := client.Register(t.Context(), bridge.Device{Token: secret.New("8f3a1bc2d4e5f607"), Platform: "ios"}); err != nil {
 		t.Fatal(err)
 	}
 	table := fmt.Sprintf("[push_relay]\nurl = %q\ntoken_url = %q\nclient_id = %q\nclient_secret = %q\n",
-		config.URL, config.TokenURL, config.ClientID, config.ClientSecret)
+		config.URL, config.TokenURL, config.ClientID, config.ClientSecret.Reveal())
 	writeFile(t, filepath.Join(dir, "common.toml"), table)
 
 	out := goCommand(t, dir, nil, "run", ".")

@@ -25,15 +25,19 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode"
 
+	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/pushauth"
+	"github.com/sealpush/sealpush/relay"
+	"github.com/sealpush/sealpush/relay/apns"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
-	"github.com/sealpush/sealpush/relayclient/relaytest/apns"
 	"github.com/sealpush/sealpush/relayclient/relaytest/conformance"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // The secrets of these tests. None has eight characters in common with what may be shown.
@@ -68,8 +72,8 @@ func hasSecrets(t *testing.T) map[string]any {
 			t.Fatal(err)
 		}
 	}
-	config := bridge.Config{URL: "https://relay.example", TokenURL: "https://token.example", ClientID: "bridge", ClientSecret: clientSecret}
-	credentials := pushauth.Credentials{TokenURL: config.TokenURL, ClientID: config.ClientID, ClientSecret: clientSecret}
+	config := bridge.Config{URL: "https://relay.example", TokenURL: "https://token.example", ClientID: "bridge", ClientSecret: secret.New(clientSecret)}
+	credentials := pushauth.Credentials{TokenURL: config.TokenURL, ClientID: config.ClientID, ClientSecret: secret.New(clientSecret)}
 	source, err := pushauth.NewSource(credentials)
 	must(err)
 	quiet := slog.New(slog.DiscardHandler)
@@ -77,14 +81,16 @@ func hasSecrets(t *testing.T) map[string]any {
 	must(err)
 	sender, err := relayclient.New("https://" + relayUser + ":" + relayPass + "@relay.example/?key=" + relayQuery)
 	must(err)
-	outbox := bridge.NewOutbox(nil, bridge.Notification{}, 0)
+	outbox, err := bridge.NewOutbox(nil, bridge.Notification{Title: "Agent", Body: "New activity"})
+	must(err)
 	must(outbox.Send(t.Context(), []byte(agentMessage)))
-	device := pairing.Device{ID: "02177c7da112d2b0", Name: "phone", Platform: "ios", PushToken: deviceToken, PublicKey: phoneKey.Public()}
+	device := pairing.Device{ID: "02177c7da112d2b0", Name: "phone", Platform: "ios", PushToken: secret.New(deviceToken), PublicKey: phoneKey.Public()}
 	store, err := pairing.OpenFile(filepath.Join(t.TempDir(), "devices.json"))
 	must(err)
-	_, err = store.EnsureSalt(t.Context(), fleetSalt)
+	_, err = store.EnsureSalt(t.Context(), secret.New(fleetSalt))
 	must(err)
-	registry := pairing.NewRegistry(store, pairing.WithLogger(quiet))
+	registry, err := pairing.NewRegistry(store, pairing.WithLogger(quiet))
+	must(err)
 	recipients := registry.Recipients(t.Context())
 	recipients.Devices = []pairing.Device{device}
 	database, err := pairing.NewSQL(sql.OpenDB(connector{dsn: "postgres://" + relayUser + ":" + relayPass + "@db"}), pairing.PostgreSQL)
@@ -99,25 +105,25 @@ func hasSecrets(t *testing.T) map[string]any {
 		"apns.Key":               apnsKey,
 		"bridge.Client":          caller,
 		"bridge.Config":          config,
-		"bridge.Device":          bridge.Device{Token: fcmToken, Platform: "android"},
+		"bridge.Device":          bridge.Device{Token: secret.New(fcmToken), Platform: "android"},
 		"bridge.Outbox":          outbox,
-		"bridge.PairingResponse": bridge.PairingResponse{AuthToken: bearerToken},
+		"bridge.PairingResponse": bridge.PairingResponse{AuthToken: secret.New(bearerToken)},
 		"conformance.Bridge":     conformance.Bridge{ClientSecret: clientSecret},
 		"pairing.Device":         device,
 		"pairing.FileStore":      store,
 		"pairing.Recipients":     recipients,
 		"pairing.Registry":       registry,
-		"pairing.Request":        pairing.Request{Name: "phone", Platform: "ios", PushToken: deviceToken, PublicKey: phoneKey.Public()},
+		"pairing.Request":        pairing.Request{Name: "phone", Platform: "ios", PushToken: secret.New(deviceToken), PublicKey: phoneKey.Public()},
 		"pairing.SQLStore":       database,
-		"pairing.Snapshot":       pairing.Snapshot{Salt: fleetSalt, Devices: []pairing.Device{device}},
+		"pairing.Snapshot":       pairing.Snapshot{Salt: secret.New(fleetSalt), Devices: []pairing.Device{device}},
 		"pushauth.Credentials":   credentials,
 		"pushauth.Source":        source,
-		"pushauth.Token":         pushauth.Token{Value: bearerToken},
+		"pushauth.Token":         pushauth.Token{Value: secret.New(bearerToken)},
 		"pushauth.Transport":     &pushauth.Transport{Source: source},
 		"relayclient.Client":     sender,
 		"relayclient.Notifier":   notifier,
-		"relayclient.Push":       relayclient.Push{Salt: fleetSalt},
-		"relaytest.BridgeDevice": relaytest.BridgeDevice{Token: fcmToken, Platform: "android"},
+		"relayclient.Push":       relayclient.Push{Salt: secret.New(fleetSalt)},
+		"relay.BridgeDevice":     relay.BridgeDevice{Token: secret.New(fcmToken), Platform: "android"},
 		"relaytest.Phone":        relaytest.NewPhone(relaytest.WithPrivateKey(phoneKey), relaytest.WithPushToken(deviceToken)),
 		"relaytest.Request":      relaytest.Request{Query: relayQuery, Header: http.Header{"Authorization": {bearerToken}}, Body: []byte(agentMessage)},
 		"seal.PrivateKey":        phoneKey,
@@ -142,9 +148,13 @@ var noSecrets = map[string]string{
 	"relayclient.StatusError.Body":    "redacted when it is made",
 	"relaytest.Answer.Body":           "what a test scripts",
 	"relaytest.Answer.Header":         "what a test scripts",
-	"relaytest.BridgePush.Body":       "the relay reads it",
+	"relay.Bridge.config":             "whom it asks; a verifier's keys are public",
+	"relay.Relay.config":              "its parts print by their own methods",
+	"relay.TokenService.adminSecret":  "a function, which prints as an address",
+	"relay.TokenService.config":       "its key is a pointer, which prints as an address",
+	"relay.BridgePush.Body":           "the relay reads it",
 	"relaytest.BridgeService.tokens":  "a pointer; its URLs are what a test needs",
-	"relaytest.Message.Header":        "prints by its Format; tested there",
+	"apns.Message.Header":             "names an alert by its collapse id",
 	"relaytest.Relay.config":          "prints by its Format; tested there",
 	"verify.Verifier.config":          "what a relay demands is public",
 }
@@ -181,6 +191,25 @@ func TestNothingPrintsASecret(t *testing.T) {
 	}
 }
 
+// A phone chooses its name and its platform, a bridge's app its bundle id, a relay's client the path of a request.
+func TestNothingPrintsControlCharacters(t *testing.T) {
+	const nasty = "a\x1b]0;title\a\r\nb\u202e\u0085\x7f"
+	for _, value := range []any{
+		pairing.Device{ID: nasty, Name: nasty, Platform: nasty, Suite: nasty, PushToken: secret.New(nasty)},
+		pairing.Request{Name: nasty, Platform: nasty, PushToken: secret.New(nasty)},
+		relayclient.Push{Alert: payload.Alert{Kind: nasty}},
+		relay.BridgeDevice{Platform: nasty, BundleID: nasty},
+		relay.Envelope{CollapseID: nasty, Priority: nasty},
+		apns.Message{Header: http.Header{"Apns-Collapse-Id": {nasty}}},
+		relaytest.Request{Method: nasty, Path: nasty},
+	} {
+		text := fmt.Sprint(value)
+		if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("%T prints %q", value, text)
+		}
+	}
+}
+
 // wantNoSecret looks for eight bytes of any secret in a text, in each of the forms: asText at least.
 func wantNoSecret(t *testing.T, text string, forms []form, more ...string) {
 	t.Helper()
@@ -190,13 +219,13 @@ func wantNoSecret(t *testing.T, text string, forms []form, more ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, secret := range append(more, clientSecret, bearerToken, deviceToken, fcmToken, fleetSalt, relayUser, relayPass,
+	for _, word := range append(more, clientSecret, bearerToken, deviceToken, fcmToken, fleetSalt, relayUser, relayPass,
 		relayQuery, agentMessage, string(key), hex.EncodeToString(key), base64.StdEncoding.EncodeToString(key),
 		string(apnsKey), base64.StdEncoding.EncodeToString(apnsKey)) {
 		const piece = 8
-		for i := range max(1, len(secret)-piece+1) {
+		for i := range max(1, len(word)-piece+1) {
 			for _, form := range forms {
-				part := strings.ToLower(form(secret[i:min(i+piece, len(secret))]))
+				part := strings.ToLower(form(word[i:min(i+piece, len(word))]))
 				if at := strings.Index(text, part); at >= 0 {
 					t.Errorf("%q shows in …%s", part, text[max(0, at-200):min(len(text), at+200)])
 					return

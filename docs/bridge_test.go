@@ -12,6 +12,7 @@ import (
 
 	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // A bridge made of the guide's blocks: a phone registers, and is woken by what
@@ -55,7 +56,7 @@ func serve(ctx context.Context, path, authToken string, messages []string, agent
 		URL:       "wss://192.168.1.100:3001",
 		Protocol:  "acp",
 		Version:   "1.0.0",
-		AuthToken: authToken,
+		AuthToken: secret.New(authToken),
 	}.WithPushRelay(config)
 	body, err := json.Marshal(response)
 	if err != nil {
@@ -65,7 +66,10 @@ func serve(ctx context.Context, path, authToken string, messages []string, agent
 		return fmt.Errorf("the app is not told of push: %s", body)
 	}
 
-	outbox := bridge.NewOutbox(client, bridge.Notification{Title: "Agent Name", Body: "New activity"}, 0)
+	outbox, err := bridge.NewOutbox(client, bridge.Notification{Title: "Agent Name", Body: "New activity"})
+	if err != nil {
+		return err
+	}
 	defer outbox.Close()
 
 	fromPhone := make(chan string, len(messages))

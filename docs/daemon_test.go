@@ -11,8 +11,14 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sealpush/sealpush/payload"
@@ -20,6 +26,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // A daemon made of the guide's blocks: a phone pairs over HTTP, a job fails, the
@@ -45,7 +52,10 @@ func daemon(ctx context.Context, stateDir, relayURL, token string, phone *relayt
 	if err != nil {
 		return err
 	}
-	registry := pairing.NewRegistry(store)
+	registry, err := pairing.NewRegistry(store)
+	if err != nil {
+		return err
+	}
 	client, err := relayclient.New(relayURL) // https://relay.example/, credentials in it if need be
 	if err != nil {
 		return err
@@ -57,7 +67,10 @@ func daemon(ctx context.Context, stateDir, relayURL, token string, phone *relayt
 	}
 
 	callerLabel := func(*http.Request) string { return "parker" }
-	api := pairing.Handler(registry, notifier.TestStatus, pairing.WithCaller(callerLabel))
+	api, err := pairing.Handler(registry, notifier.Test, pairing.WithCaller(callerLabel))
+	if err != nil {
+		return err
+	}
 	mux := http.NewServeMux()
 	mux.Handle("/push/", requireToken(token, api))
 
@@ -80,6 +93,81 @@ func report(ctx context.Context, notifier *relayclient.Notifier, started time.Ti
 	notifier.Notify(ctx, alert)
 }
 
+// A daemon that is told to stop while a report is on its way delivers it, and gives up one that a relay never answers.
+func TestDaemonGuideStops(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		answers   time.Duration // after so long
+		took      time.Duration
+		delivered bool
+	}{
+		{"the relay answers", 10 * time.Second, 10 * time.Second, true},
+		{"the relay is silent", time.Hour, 11 * time.Second, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				relay := relaytest.NewRelay(relaytest.InMemory())
+				defer relay.Close()
+				relay.Script(1, relaytest.Answer{Delay: tt.answers})
+				var log bytes.Buffer
+				logger := slog.New(slog.NewTextHandler(&log, nil))
+				client, err := relayclient.New(relay.URL, relayclient.WithHTTPClient(relay.Client()),
+					relayclient.WithTimeout(time.Minute), relayclient.WithLogger(logger))
+				if err != nil {
+					t.Fatal(err)
+				}
+				notifier, phone := notifierWithPhone(t, client)
+				ctx, sigterm := context.WithTimeout(t.Context(), time.Second)
+				defer sigterm()
+				start := time.Now()
+				runUntilStopped(ctx, notifier, client)
+				if took := time.Since(start); took != tt.took {
+					t.Errorf("it stopped after %v, want %v", took, tt.took)
+				}
+				received, err := phone.Received(relay)
+				if err != nil || (len(received) == 1) != tt.delivered {
+					t.Errorf("the phone received %v, %v", received, err)
+				}
+				if strings.Contains(log.String(), "the daemon is stopping") == tt.delivered {
+					t.Errorf("log %s", log.String())
+				}
+			})
+		})
+	}
+}
+
+// runUntilStopped is a daemon whose one job fails at once.
+func runUntilStopped(ctx context.Context, notifier *relayclient.Notifier, client *relayclient.Client) {
+	reporting, giveUp := context.WithCancelCause(context.WithoutCancel(ctx)) // SIGTERM ends ctx, and no report
+	var reports sync.WaitGroup
+	report := func(alert payload.Alert) {
+		reports.Go(func() {
+			ctx, cancel := context.WithTimeout(reporting, 30*time.Second)
+			defer cancel()
+			notifier.Notify(ctx, alert) // what goes wrong is in the log
+		})
+	}
+	report(payload.NewFailure("", "backup"))
+	<-ctx.Done()
+	late := time.AfterFunc(10*time.Second, func() { giveUp(errors.New("the daemon is stopping")) })
+	reports.Wait()
+	late.Stop()
+	client.Close()
+}
+
+// The guide's command for a job.
+func TestDaemonGuideKeepsItsSecrets(t *testing.T) {
+	t.Setenv("SEALPUSH_TOKENS", "laptop=0123456789abcdef")
+	t.Setenv("BACKUP_TARGET", "nas")
+	cmd := exec.CommandContext(t.Context(), "backup")
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "SEALPUSH_") // or whatever the daemon's are called
+	})
+	if env := strings.Join(cmd.Env, " "); strings.Contains(env, "0123456789abcdef") || !strings.Contains(env, "BACKUP_TARGET=nas") {
+		t.Errorf("the job sees %s", env)
+	}
+}
+
 // The guide's other blocks: a phone that is gone, and what would be cut.
 func TestDaemonGuideLooksCloser(t *testing.T) {
 	relay := relaytest.NewRelay()
@@ -90,13 +178,27 @@ func TestDaemonGuideLooksCloser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
+	notifier, _ := notifierWithPhone(t, client)
+	if err := warnOfDeadPhones(t.Context(), notifier, payload.NewFailure("", "backup")); err != nil {
+		t.Error(err)
+	}
+	if err := showFit(payload.NewFailure("", "backup"), "node-a"); err != nil {
+		t.Error(err)
+	}
+}
+
+func notifierWithPhone(t *testing.T, client *relayclient.Client) (*relayclient.Notifier, *relaytest.Phone) {
+	t.Helper()
 	store, err := pairing.OpenFile(filepath.Join(t.TempDir(), "devices.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry := pairing.NewRegistry(store)
+	registry, err := pairing.NewRegistry(store)
+	if err != nil {
+		t.Fatal(err)
+	}
 	phone := relaytest.NewPhone()
-	request := pairing.Request{Name: "phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: phone.PushToken()}
+	request := pairing.Request{Name: "phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: secret.New(phone.PushToken())}
 	if _, _, err := registry.Pair(t.Context(), request, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -104,23 +206,28 @@ func TestDaemonGuideLooksCloser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	warnOfDeadPhones(t.Context(), notifier, payload.NewFailure("", "backup"))
-	if err := showFit(payload.NewFailure("", "backup"), "node-a"); err != nil {
-		t.Error(err)
-	}
+	return notifier, phone
 }
 
-func warnOfDeadPhones(ctx context.Context, notifier *relayclient.Notifier, alert payload.Alert) {
-	for _, outcome := range notifier.Notify(ctx, alert) {
-		if errors.Is(outcome.Err, relayclient.ErrDeviceGone) {
+func warnOfDeadPhones(ctx context.Context, notifier *relayclient.Notifier, alert payload.Alert) error {
+	outcomes, err := notifier.Notify(ctx, alert)
+	if err != nil {
+		return err // nobody was paged
+	}
+	for _, outcome := range outcomes {
+		switch {
+		case errors.Is(outcome.Err, relayclient.ErrDeviceGone):
 			slog.Warn("this phone must pair again", "device", outcome.DeviceID) // or registry.Revoke(ctx, outcome.DeviceID)
+		case outcome.Relay == relayclient.Digested:
+			slog.Warn("this phone gets too many alerts", "device", outcome.DeviceID)
 		}
 	}
+	return nil
 }
 
 func showFit(alert payload.Alert, host string) error {
 	alert.Host = host
-	fitted, err := payload.Fit(alert, seal.MaxPlaintext)
+	fitted, err := payload.Fit(alert, seal.X25519.MaxPlaintext(3000))
 	if err != nil {
 		return err
 	}

@@ -6,16 +6,18 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/sealpush/sealpush/relayclient/relaytest"
-	"github.com/sealpush/sealpush/relayclient/relaytest/apns"
+	"github.com/sealpush/sealpush/relay"
+	"github.com/sealpush/sealpush/relay/apns"
+	"golang.org/x/net/netutil"
 )
 
 func TestSelfHostGuide(t *testing.T) {
@@ -31,12 +33,28 @@ func TestSelfHostGuide(t *testing.T) {
 	if err := os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := selfHost(keyFile, "DEF7654321"); err != nil {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
 		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- selfHost(listener, keyFile, "DEF7654321") }()
+	// What is no envelope never gets as far as Apple.
+	resp, err := http.Post("http://"+listener.Addr().String(), "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusBadRequest || resp.Header.Get("Keep-Alive") != "timeout=120" {
+		t.Errorf("answered %s, Keep-Alive %q", resp.Status, resp.Header.Get("Keep-Alive"))
+	}
+	listener.Close()
+	if err := <-served; !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
 	}
 }
 
-func selfHost(keyFile, teamID string) error {
+func selfHost(listener net.Listener, keyFile, teamID string) error {
 	key, err := apns.LoadKey(keyFile, teamID)
 	if err != nil {
 		return err
@@ -46,15 +64,18 @@ func selfHost(keyFile, teamID string) error {
 		return err
 	}
 	defer forwarder.Close()
-	relay := relaytest.NewUnstartedRelay(relaytest.WithForwarder(forwarder), relaytest.WithHistory(0))
-	defer relay.Close()
-	server := &http.Server{Addr: "127.0.0.1:8080", Handler: relay, ReadTimeout: 15 * time.Second}
-
-	// Not listening: what is no envelope never gets as far as Apple.
-	answer := httptest.NewRecorder()
-	server.Handler.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/", strings.NewReader("{}")))
-	if answer.Code != http.StatusBadRequest {
-		return http.ErrNotSupported
+	sealed, err := relay.New(relay.WithForwarder(forwarder))
+	if err != nil {
+		return err
 	}
-	return nil
+	defer sealed.Close()
+	server := &http.Server{
+		Handler:           sealed,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       40 * time.Second, // the relay itself waits 10 s for a body
+		WriteTimeout:      time.Minute,      // a forward may take 30 s
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+	}
+	return server.Serve(netutil.LimitListener(listener, 1000)) // golang.org/x/net/netutil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 func TestDaemonsTest(t *testing.T) {
@@ -23,7 +24,7 @@ func TestDaemonsTest(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	device := pairing.Device{ID: "phone-1", PublicKey: phone.PublicKey(), PushToken: phone.PushToken()}
+	device := pairing.Device{ID: "phone-1", PublicKey: phone.PublicKey(), PushToken: secret.New(phone.PushToken())}
 	push := relayclient.Push{Alert: payload.NewFailure("node-a", "backup"), Salt: payload.NewSalt()}
 	client.Send(t.Context(), push, []pairing.Device{device})
 
@@ -49,7 +50,7 @@ func TestMisbehaviour(t *testing.T) {
 		}
 		defer client.Close()
 		send := func(phone *relaytest.Phone) int {
-			device := pairing.Device{ID: "phone", PublicKey: phone.PublicKey(), PushToken: phone.PushToken()}
+			device := pairing.Device{ID: "phone", PublicKey: phone.PublicKey(), PushToken: secret.New(phone.PushToken())}
 			push := relayclient.Push{Alert: payload.NewTest("node-a")}
 			return client.Send(t.Context(), push, []pairing.Device{device})[0].Status
 		}
@@ -67,7 +68,7 @@ func TestMisbehaviour(t *testing.T) {
 
 func TestMinutesThatTakeNoTime(t *testing.T) {
 	phone := relaytest.NewPhone()
-	devices := []pairing.Device{{ID: "phone-1", PublicKey: phone.PublicKey(), PushToken: phone.PushToken()}}
+	devices := []pairing.Device{{ID: "phone-1", PublicKey: phone.PublicKey(), PushToken: secret.New(phone.PushToken())}}
 	push := relayclient.Push{Alert: payload.NewTest("node-a")}
 
 	synctest.Test(t, func(t *testing.T) {
@@ -94,12 +95,12 @@ func TestBridgesTest(t *testing.T) {
 		URL:          service.RelayURL,
 		TokenURL:     service.TokenURL,
 		ClientID:     "bridge-home-office",
-		ClientSecret: service.AddClient("bridge-home-office"),
+		ClientSecret: secret.New(service.AddClient("bridge-home-office")),
 	}, bridge.WithHTTPClient(service.Client()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	device := bridge.Device{Token: "8f3a1bc2d4e5f607", Platform: "ios"}
+	device := bridge.Device{Token: secret.New("8f3a1bc2d4e5f607"), Platform: "ios"}
 	if err := client.Register(t.Context(), device); err != nil {
 		t.Fatal(err)
 	}

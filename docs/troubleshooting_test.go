@@ -104,7 +104,7 @@ func (s sources) print(piece string) bool {
 func readSources(t *testing.T) sources {
 	t.Helper()
 	var found sources
-	for _, dir := range []string{"seal", "payload", "pushauth", "relayclient", "internal"} {
+	for _, dir := range []string{"seal", "payload", "pushauth", "relay", "relayclient", "internal"} {
 		err := filepath.WalkDir(filepath.Join("..", dir), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.Name() == "storetest" || entry.Name() == "conformance" {
 				return cmp.Or(err, filepath.SkipDir)
@@ -147,7 +147,7 @@ func (s *sources) addWarning(call *ast.CallExpr) {
 		return
 	}
 	switch method.Sel.Name {
-	case "Warn", "WarnContext", "Error", "ErrorContext", "Log", "LogAttrs", "log":
+	case "Warn", "WarnContext", "Error", "ErrorContext", "Log", "LogAttrs", "log", "logLine":
 	default:
 		return
 	}

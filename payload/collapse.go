@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/sealpush/sealpush/secret"
 )
 
 // idBytes is the length of collapse ids and salts before they become hex.
@@ -15,14 +17,14 @@ const idBytes = 16
 // the installation's salt, from [NewSalt]. Every node that shares the salt gets the same id for the same alert, and
 // without the salt nobody can guess names from it, so keep the salt from the relay and never let it be empty.
 //
-// The id covers those of Kind, Name, RunID, Event, DAG, RunKey, TaskKey and SLACheck that are set. Fitting can drop
-// RunID, so derive the id from [Fitted].Alert, as every daemon does. Names that differ only in bytes which are not UTF-8
-// keep different ids. The alert is not validated.
+// The id covers those of Kind, Name, RunID, Event, DAG, RunKey, TaskKey and SLACheck that are set. Derive it from the alert
+// before [Fit], as every daemon does: fitting can drop RunID, and what is dropped depends on the device. Names that differ
+// only in bytes which are not UTF-8 keep different ids. The alert is not validated.
 //
 // A test alert is sent under [NewCollapseID] instead.
-func (a Alert) CollapseID(salt string) string {
+func (a Alert) CollapseID(salt secret.Text) string {
 	var scratch [512]byte // enough for the usual alert, which then stays off the heap
-	b := append(scratch[:0], salt...)
+	b := append(scratch[:0], salt.Reveal()...)
 	b = append(b, 0)
 	b = appendIdentity(b, &a)
 	sum := sha256.Sum256(b)
@@ -86,7 +88,7 @@ func appendASCII(b []byte, s string) []byte {
 
 // NewSalt returns a fresh random salt for [Alert.CollapseID]: 32 lower-case hex digits. An installation makes one, keeps
 // it beside its paired devices and shares it between its nodes.
-func NewSalt() string { return randomID() }
+func NewSalt() secret.Text { return secret.New(randomID()) }
 
 // NewCollapseID returns a fresh random collapse id, for a test alert.
 func NewCollapseID() string { return randomID() }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sealpush/sealpush/payload"
+	"github.com/sealpush/sealpush/secret"
 )
 
 func TestCollapseIDCoversTheIdentityAlone(t *testing.T) {
@@ -52,7 +53,7 @@ func TestCollapseIDOfLongNames(t *testing.T) {
 	long := strings.Repeat("日🚀\xff\x00", 1<<16)
 	ids := make(map[string]bool)
 	for _, name := range []string{long, long + "a", long + "b", long[1:]} {
-		ids[payload.NewFailure("node-a", name).CollapseID("salt")] = true
+		ids[payload.NewFailure("node-a", name).CollapseID(secret.New("salt"))] = true
 	}
 	if len(ids) != 4 {
 		t.Errorf("%d ids for 4 names", len(ids))
@@ -63,7 +64,7 @@ func TestRandomIDs(t *testing.T) {
 	form := regexp.MustCompile(`^[0-9a-f]{32}$`)
 	seen := make(map[string]bool)
 	for range 100 {
-		for _, id := range []string{payload.NewSalt(), payload.NewCollapseID()} {
+		for _, id := range []string{payload.NewSalt().Reveal(), payload.NewCollapseID()} {
 			if !form.MatchString(id) {
 				t.Errorf("%q is not 32 lower-case hex digits", id)
 			}

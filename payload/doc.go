@@ -5,15 +5,16 @@
 //	alert := payload.NewFailure(hostname, "nightly-backup")
 //	alert.ExitCode = new(cmd.ProcessState.ExitCode())
 //	alert.LogTail = payload.LogTail(payload.CleanOutput(stderr.Bytes()))
-//	fitted, err := payload.Fit(alert, seal.MaxPlaintext)
+//	fitted, err := payload.Fit(alert, seal.X25519.MaxPlaintext(3000))
 //	if err != nil {
 //		return err // the alert breaks the protocol, or cannot be made to fit
 //	}
-//	id := fitted.Alert.CollapseID(salt)
+//	id := alert.CollapseID(salt)
 //
-// fitted.Plaintext is what gets sealed, once for each paired phone. The relay sees id instead of the names behind it,
-// beside the priority and whether the alert is an event. Package relayclient does this and the rest of the way; use payload by itself for the alert you hand it, or to
-// speak the protocol over a transport of your own.
+// fitted.Plaintext is what gets sealed, once for each paired phone. How many bytes it may take depends on the suite of the
+// phone's key. The id is the same for all phones. The relay sees it instead of the names behind it, beside the priority and
+// whether the alert is an event. Package relayclient does all of this; import payload to build the alert, or to speak the
+// protocol over a transport of your own.
 //
 // # What is sent
 //

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sealpush/sealpush/payload"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // built stands in for the time at which an alert is built, so that the examples print the same every day.
@@ -149,7 +150,7 @@ func ExampleLogTail() {
 }
 
 func ExampleAlert_CollapseID() {
-	const salt = "9a1d5e0c9ab64a1f8e7c6b5a49382716" // from NewSalt, kept by the installation
+	salt := secret.New("9a1d5e0c9ab64a1f8e7c6b5a49382716") // from NewSalt, kept by the installation
 
 	alert := payload.NewFailure("db-1", "nightly-backup")
 	again := payload.NewFailure("db-2", "nightly-backup") // another node reports the same

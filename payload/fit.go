@@ -12,7 +12,7 @@ const minText = 64
 
 // Fitted is an alert that fits, with its plaintext. It is a plain value like [Alert].
 type Fitted struct {
-	Alert     Alert   // as trimmed; take the collapse id from this one, since fitting can drop RunID
+	Alert     Alert   // as trimmed; the collapse id comes from the alert before fitting, which can have a RunID more
 	Plaintext []byte  // ready to be sealed
 	Trimmed   Trimmed // what had to go
 }
@@ -43,7 +43,7 @@ func (e *SizeError) Error() string {
 }
 
 // Fit validates an alert, shrinks it until its plaintext takes at most maxBytes, and encodes it. For an alert that will
-// be sealed, maxBytes is seal.MaxPlaintext. It shrinks in the protocol's order and stops as soon as the alert fits:
+// be sealed, seal.Suite.MaxPlaintext tells maxBytes. Fit shrinks in the protocol's order and stops as soon as the alert fits:
 //
 //  1. The oldest lines of LogTail are dropped, as few as need be; those before the last [MaxLogLines] always are.
 //  2. Message, then FailReason, then Subject is cut to half its length, again and again, never below 64 characters. A

@@ -189,7 +189,7 @@ func TestFitHuge(t *testing.T) {
 				t.Errorf("allocated %d bytes", allocated)
 			}
 			if !c.fits {
-				requireSizeError(t, err)
+				requireSizeError(t, err, maxPlaintext)
 				return
 			}
 			if err != nil {

@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/sealpush/sealpush/payload"
+	"github.com/sealpush/sealpush/secret"
 )
 
-// maxPlaintext is seal.MaxPlaintext, which this package must not import.
+// maxPlaintext is seal.X25519.MaxPlaintext(3000). This package must not import seal.
 const maxPlaintext = 2202
 
 // loadVectors reads a vector file; a missing one is fatal. Its callers make one without cases fatal, too.
@@ -37,7 +38,7 @@ type fitCase struct {
 	Alert      json.RawMessage `json:"alert"`
 	Plaintext  string          `json:"plaintext"`
 	Bytes      int             `json:"bytes"`
-	Salt       string          `json:"salt"`
+	Salt       secret.Text     `json:"salt"`
 	CollapseID string          `json:"collapse_id"`
 	Error      string          `json:"error"`
 }
@@ -56,12 +57,12 @@ func loadFit(tb testing.TB) fitVectors {
 
 type collapseVectors struct {
 	Cases []struct {
-		Salt       string          `json:"salt"`
+		Salt       secret.Text     `json:"salt"`
 		Alert      json.RawMessage `json:"alert"`
 		CollapseID string          `json:"collapse_id"`
 	} `json:"cases"`
 	InvalidUTF8 []struct {
-		Salt       string       `json:"salt"`
+		Salt       secret.Text  `json:"salt"`
 		Kind       payload.Kind `json:"kind"`
 		Name       []byte       `json:"name_base64"`
 		CollapseID string       `json:"collapse_id"`

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// maxParse bounds the work that a plaintext can cause. A sealed box holds 2202 bytes of it.
+// maxParse bounds the work that a plaintext can cause. A push message has room for 2802 bytes of it.
 const maxParse = 64 << 10
 
 // Parse reads a plaintext, as an app does that has just opened a sealed box. It takes at most 64 KiB.

@@ -100,13 +100,13 @@ func referenceFit(tb testing.TB, a payload.Alert, limit int) (payload.Alert, boo
 	return a, !tooLarge()
 }
 
-func requireSizeError(t *testing.T, err error) {
+func requireSizeError(t *testing.T, err error, limit int) {
 	t.Helper()
 	size, ok := errors.AsType[*payload.SizeError](err)
 	if !ok {
 		t.Fatalf("error %v, want a *SizeError", err)
 	}
-	if size.Limit != maxPlaintext || size.Size <= size.Limit {
+	if size.Limit != limit || size.Size <= size.Limit {
 		t.Errorf("size %d, limit %d", size.Size, size.Limit)
 	}
 }

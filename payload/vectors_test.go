@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/sealpush/sealpush/payload"
+	"github.com/sealpush/sealpush/secret"
 )
 
 func TestFitVectors(t *testing.T) {
@@ -17,7 +18,7 @@ func TestFitVectors(t *testing.T) {
 				if c.Error != "too large" {
 					t.Fatalf("unknown kind of error %q", c.Error)
 				}
-				requireSizeError(t, err)
+				requireSizeError(t, err, maxPlaintext)
 				return
 			}
 			if err != nil {
@@ -29,7 +30,7 @@ func TestFitVectors(t *testing.T) {
 			if len(fitted.Plaintext) != c.Bytes || c.Bytes > maxPlaintext {
 				t.Errorf("%d bytes, want %d", len(fitted.Plaintext), c.Bytes)
 			}
-			if id := fitted.Alert.CollapseID(c.Salt); id != c.CollapseID {
+			if id := alert.CollapseID(c.Salt); id != c.CollapseID {
 				t.Errorf("collapse id %s, want %s", id, c.CollapseID)
 			}
 
@@ -43,8 +44,8 @@ func TestFitVectors(t *testing.T) {
 			if diff := cmp.Diff(build(t, json.RawMessage(c.Plaintext)), parsed); diff != "" {
 				t.Errorf("parsed (-encoding/json +parsed):\n%s", diff)
 			}
-			if id := parsed.CollapseID(c.Salt); id != c.CollapseID {
-				t.Errorf("collapse id of the parsed alert %s, want %s", id, c.CollapseID)
+			if id := parsed.CollapseID(c.Salt); (id == c.CollapseID) != (parsed.RunID == alert.RunID) {
+				t.Errorf("collapse id of the parsed alert %s, with run id %q", id, parsed.RunID)
 			}
 			again, err := parsed.MarshalJSON()
 			if err != nil {
@@ -54,6 +55,69 @@ func TestFitVectors(t *testing.T) {
 				t.Errorf("encoded again:\n%s\nwant\n%s", again, c.Plaintext)
 			}
 		})
+	}
+}
+
+// TestFitLiveVectors fits each alert to what every suite leaves of a ciphertext of each length. The alert has one collapse
+// id, whatever it is fitted to.
+func TestFitLiveVectors(t *testing.T) {
+	vectors := loadVectors[struct {
+		Cases []struct {
+			Comment    string          `json:"comment"`
+			Alert      json.RawMessage `json:"alert"`
+			Salt       secret.Text     `json:"salt"`
+			CollapseID string          `json:"collapse_id"`
+			Fits       []struct {
+				Suite         string `json:"suite"`
+				MaxCiphertext int    `json:"max_ciphertext_chars"`
+				MaxPlaintext  int    `json:"max_plaintext_bytes"`
+				Plaintext     string `json:"plaintext"`
+				Error         string `json:"error"`
+			} `json:"fits"`
+		} `json:"cases"`
+	}](t, "fit_live.json")
+	fits := 0
+	for _, c := range vectors.Cases {
+		t.Run(c.Comment, func(t *testing.T) {
+			alert := build(t, c.Alert)
+			parsed, err := payload.Parse(c.Alert)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, id := range map[string]string{"built": alert.CollapseID(c.Salt), "parsed": parsed.CollapseID(c.Salt)} {
+				if id != c.CollapseID {
+					t.Errorf("collapse id of the alert %s is %s, want %s", name, id, c.CollapseID)
+				}
+			}
+			for _, want := range c.Fits {
+				fits++
+				fitted, err := payload.Fit(alert, want.MaxPlaintext)
+				again, againErr := payload.Fit(parsed, want.MaxPlaintext)
+				if want.Error != "" {
+					requireSizeError(t, err, want.MaxPlaintext)
+					requireSizeError(t, againErr, want.MaxPlaintext)
+					continue
+				}
+				if err != nil || againErr != nil {
+					t.Fatal(err, againErr)
+				}
+				for _, got := range []payload.Fitted{fitted, again} {
+					if diff := cmp.Diff(want.Plaintext, string(got.Plaintext)); diff != "" {
+						t.Errorf("%s, %d characters (-want +got):\n%s", want.Suite, want.MaxCiphertext, diff)
+					}
+				}
+				reread, err := payload.Parse([]byte(want.Plaintext))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(fitted.Alert, reread); diff != "" {
+					t.Errorf("parsed (-fitted +parsed):\n%s", diff)
+				}
+			}
+		})
+	}
+	if len(vectors.Cases) == 0 || fits < 4 {
+		t.Errorf("fit_live.json has %d cases and %d fits", len(vectors.Cases), fits)
 	}
 }
 

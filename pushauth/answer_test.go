@@ -1,6 +1,8 @@
 package pushauth_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -27,13 +29,13 @@ func TestTokenRequest(t *testing.T) {
 		}
 		io.WriteString(w, `{"access_token":"tok","token_type":"bearer","expires_in":3600}`)
 	}))
-	if token := mustToken(t, source); token.Value != "tok" {
-		t.Errorf("token %s", token.Value)
+	if token := mustToken(t, source); token.Value.Reveal() != "tok" {
+		t.Errorf("token %s", token.Value.Reveal())
 	}
 	if got.method != "POST" || got.url != "https://token.example/token" || got.contentType != "application/json" {
 		t.Errorf("request was %s %s with %s", got.method, got.url, got.contentType)
 	}
-	if len(got.body) != 2 || got.body["client_id"] != credentials.ClientID || got.body["client_secret"] != credentials.ClientSecret {
+	if len(got.body) != 2 || got.body["client_id"] != credentials.ClientID || got.body["client_secret"] != credentials.ClientSecret.Reveal() {
 		t.Errorf("body was %v", got.body)
 	}
 }
@@ -119,7 +121,7 @@ func TestExpiry(t *testing.T) {
 				if tt.unknown || tt.want < time.Minute {
 					wantRequests = 2
 				}
-				if again := mustToken(t, source); again != token || requests != wantRequests {
+				if again := mustToken(t, source); !same(again, token) || requests != wantRequests {
 					t.Errorf("second call: %d requests in all, want %d", requests, wantRequests)
 				}
 			})
@@ -166,6 +168,43 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
+// A service that compresses, though it was asked not to, or sends a byte order mark, issues tokens all the same.
+func TestOddlyEncodedAnswers(t *testing.T) {
+	var zipped, bomb bytes.Buffer
+	for out, text := range map[*bytes.Buffer]string{&zipped: issueToken, &bomb: `{"access_token":"` + strings.Repeat("x", 10<<20) + `"}`} {
+		w := gzip.NewWriter(out)
+		io.WriteString(w, text)
+		w.Close()
+	}
+	tests := []struct{ name, coding, body, problem string }{
+		{"gzip", "gzip", zipped.String(), ""},
+		{"byte order mark", "", "\uFEFF" + issueToken, ""},
+		{"bomb", "gzip", bomb.String(), "larger than 65536 bytes"},
+		{"unknown", "br", issueToken, `compressed as "br"`},
+		{"no gzip", "gzip", issueToken, "invalid header"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			source := newSource(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if got := r.Header.Get("Accept-Encoding"); got != "identity" {
+					t.Errorf("Accept-Encoding is %q", got)
+				}
+				if tt.coding != "" {
+					w.Header().Set("Content-Encoding", tt.coding)
+				}
+				io.WriteString(w, tt.body)
+			}))
+			token, err := source.Token(t.Context())
+			if tt.problem == "" && (err != nil || token.Value.Reveal() != "tok") {
+				t.Errorf("token %v, error %v", token, err)
+			}
+			if tt.problem != "" && (err == nil || !strings.Contains(err.Error(), tt.problem)) {
+				t.Errorf("error %v, want one that says %q", err, tt.problem)
+			}
+		})
+	}
+}
+
 // The service's answer may echo the request.
 func TestErrorHidesTheSecret(t *testing.T) {
 	echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -173,7 +212,7 @@ func TestErrorHidesTheSecret(t *testing.T) {
 		io.Copy(w, r.Body)
 	})
 	_, err := newSource(t, echo).Token(t.Context())
-	if text := fmt.Sprintf("%v %+v %#v", err, err, err); strings.Contains(text, credentials.ClientSecret) {
+	if text := fmt.Sprintf("%v %+v %#v", err, err, err); strings.Contains(text, credentials.ClientSecret.Reveal()) {
 		t.Errorf("error shows the secret: %s", text)
 	}
 	if !strings.Contains(err.Error(), credentials.ClientID) {

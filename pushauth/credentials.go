@@ -1,57 +1,43 @@
 package pushauth
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/url"
-	"unicode/utf8"
 
-	"github.com/sealpush/sealpush/internal/baseurl"
+	"github.com/sealpush/sealpush/internal/input"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // Credentials are what the operator of a token service hands out once, when a client is created.
 //
-// Credentials print redacted with every fmt verb, in slog, JSON and text; read the fields to use them. They are plain
+// White space, line ends and a byte order mark around a field are dropped, as they come with a file or a copied text.
+// White space, control characters and what is not UTF-8 inside one are refused by [NewSource]. Credentials are plain
 // data: safe for concurrent reads.
 type Credentials struct {
 	TokenURL     string // base URL of the token service; "/token" is added to it
 	ClientID     string
-	ClientSecret string
+	ClientSecret secret.Text
 }
 
-// endpoint checks the credentials and returns the URL that issues tokens.
-func (c Credentials) endpoint() (*url.URL, error) {
-	base, err := baseurl.Parse(c.TokenURL)
+// cleaned returns the credentials as they are sent, and the URL that issues tokens.
+func (c Credentials) cleaned() (Credentials, *url.URL, error) {
+	base, err := input.BaseURL(c.TokenURL)
 	if err != nil {
-		return nil, fmt.Errorf("pushauth: token URL %w", err)
+		return c, nil, fmt.Errorf("pushauth: token URL %w", err)
 	}
-	for _, field := range []struct{ name, value string }{
-		{"client id", c.ClientID},
-		{"client secret", c.ClientSecret},
-	} {
-		switch {
-		case field.value == "":
-			return nil, fmt.Errorf("pushauth: %s is empty", field.name)
-		case !utf8.ValidString(field.value):
-			// JSON would carry U+FFFD in place of the stray bytes, and the service would say 401.
-			return nil, errors.New("pushauth: " + field.name + " is not UTF-8")
-		}
+	if c.ClientID, err = input.Text(c.ClientID); err != nil {
+		return c, nil, fmt.Errorf("pushauth: client id %w", err)
 	}
-	return base.JoinPath("token"), nil
+	clientSecret, err := input.Text(c.ClientSecret.Reveal())
+	if err != nil {
+		return c, nil, fmt.Errorf("pushauth: client secret %w", err)
+	}
+	c.ClientSecret = secret.New(clientSecret)
+	switch {
+	case c.ClientID == "":
+		return c, nil, fmt.Errorf("pushauth: client id is empty")
+	case c.ClientSecret.IsZero():
+		return c, nil, fmt.Errorf("pushauth: client secret is empty")
+	}
+	return c, base.JoinPath("token"), nil
 }
-
-// String names the client and nothing else.
-func (c Credentials) String() string {
-	return fmt.Sprintf("pushauth.Credentials{ClientID: %q, ClientSecret: [redacted]}", c.ClientID)
-}
-
-// Format implements [fmt.Formatter]: every verb prints what String returns.
-func (c Credentials) Format(f fmt.State, _ rune) { io.WriteString(f, c.String()) }
-
-// LogValue implements [slog.LogValuer].
-func (c Credentials) LogValue() slog.Value { return slog.StringValue(c.String()) }
-
-// MarshalText implements [encoding.TextMarshaler], redacted; JSON uses it too. There is no way back.
-func (c Credentials) MarshalText() ([]byte, error) { return []byte(c.String()), nil }

@@ -7,7 +7,7 @@
 //	source, err := pushauth.NewSource(pushauth.Credentials{
 //		TokenURL:     "https://token.example",
 //		ClientID:     "bridge-home-office",
-//		ClientSecret: os.Getenv("CLIENT_SECRET"),
+//		ClientSecret: secret.New(os.Getenv("CLIENT_SECRET")),
 //	})
 //	if err != nil {
 //		return err
@@ -26,11 +26,11 @@
 //
 // A token's end is watched on two clocks. On Linux the monotonic clock stands still while a machine is suspended, so
 // the wall clock ends a token too; and a wall clock that is set back prolongs none, because the monotonic clock goes on.
-// A machine whose clock is ahead by more than a token's life takes every token for expired and fetches one for each
-// call: slow, but not deaf.
+// A machine whose clock is ahead by more than a token's life takes every token for expired. It works, with one fetch per
+// call.
 //
 // # Secrets
 //
-// Credentials, tokens and sources print redacted, with any verb, in slog and in JSON, and no error or log line holds
-// one. (The exception is fmt's %p on a struct, which go vet refuses.) No redirect of the token service is followed.
+// Client secret and token are a [github.com/sealpush/sealpush/secret.Text], which prints as a placeholder, and no error or log
+// line holds one. No redirect of the token service is followed.
 package pushauth

@@ -14,6 +14,7 @@ var ErrInvalidClient = errors.New("pushauth: client id or client secret is wrong
 // TokenError says why the token service issued no token. It is immutable and safe for concurrent use.
 type TokenError struct {
 	StatusCode int           // the answer's status, 0 when there was none
+	LeadsTo    string        // where a redirect leads, without credentials, query and secrets; empty for none
 	Message    string        // what the service said, printable and at most 512 bytes; often empty
 	RetryAfter time.Duration // what the service asked for, 0 when it did not
 	Err        error         // what went wrong, nil when the status says it all
@@ -33,6 +34,8 @@ func (e *TokenError) Error() string {
 	switch {
 	case e.StatusCode == http.StatusUnauthorized:
 		text += " (check client id and client secret)"
+	case e.StatusCode/100 == 3 && e.LeadsTo != "":
+		text += " (redirects are not followed; this one leads to " + e.LeadsTo + "; check the token URL)"
 	case e.StatusCode/100 == 3:
 		text += " (redirects are not followed; check the token URL)"
 	case e.StatusCode == http.StatusNotFound:

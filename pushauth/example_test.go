@@ -14,6 +14,7 @@ import (
 
 	"github.com/sealpush/sealpush/pushauth"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // Every request of the client carries a token; the token service is asked once.
@@ -31,7 +32,7 @@ func Example() {
 	source, err := pushauth.NewSource(pushauth.Credentials{
 		TokenURL:     tokens.URL,
 		ClientID:     "bridge-home-office",
-		ClientSecret: "shown once, when the client was created",
+		ClientSecret: secret.New("SHOWN-ONCE"),
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -58,7 +59,7 @@ func ExampleSource_Token() {
 	source, err := pushauth.NewSource(pushauth.Credentials{
 		TokenURL:     service.TokenURL,
 		ClientID:     "bridge-home-office",
-		ClientSecret: "mistyped",
+		ClientSecret: secret.New("mistyped"),
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -87,7 +88,7 @@ func ExampleTransport() {
 	source, err := pushauth.NewSource(pushauth.Credentials{
 		TokenURL:     service.TokenURL,
 		ClientID:     "bridge-home-office",
-		ClientSecret: service.AddClient("bridge-home-office"),
+		ClientSecret: secret.New(service.AddClient("bridge-home-office")),
 	}, pushauth.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		log.Fatal(err)
@@ -118,7 +119,7 @@ func ExampleCredentials() {
 	fmt.Printf("%+v\n", pushauth.Credentials{
 		TokenURL:     "https://token.example",
 		ClientID:     "bridge-home-office",
-		ClientSecret: "hunter2",
+		ClientSecret: secret.New("hunter2"),
 	})
-	// Output: pushauth.Credentials{ClientID: "bridge-home-office", ClientSecret: [redacted]}
+	// Output: {TokenURL:https://token.example ClientID:bridge-home-office ClientSecret:[secret]}
 }

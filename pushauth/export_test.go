@@ -8,6 +8,6 @@ func (s *Source) Sleep(d time.Duration) {
 	defer s.mu.Unlock()
 	s.retryAt, s.nextDrop = s.retryAt.Slept(d), s.nextDrop.Slept(d)
 	if c := s.cached.Load(); c != nil {
-		s.cached.Store(&cachedToken{token: c.token, stale: c.stale.Slept(d), dead: c.dead.Slept(d), proven: c.proven.Slept(d)})
+		s.cached.Store(&cachedToken{token: c.token, stale: c.stale.Slept(d), dead: c.dead.Slept(d)})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -25,19 +24,18 @@ func (s *Source) fetch(ctx context.Context) (Token, error) {
 	start := time.Now()
 	resp, err := s.post(ctx)
 	if err != nil {
-		return Token{}, &TokenError{Err: answer.Error(err, s.credentials.ClientSecret)}
+		return Token{}, &TokenError{Err: answer.Error(err, s.credentials.ClientSecret.Reveal())}
 	}
 	defer resp.Body.Close()
 
-	failed := &TokenError{StatusCode: resp.StatusCode, RetryAfter: answer.RetryAfter(resp.Header, start)}
-	body, err := io.ReadAll(io.LimitReader(answer.Body(resp), maxAnswer+1))
+	leadsTo := answer.LeadsTo(resp, s.credentials.ClientSecret.Reveal())
+	failed := &TokenError{StatusCode: resp.StatusCode, LeadsTo: leadsTo, RetryAfter: answer.RetryAfter(resp.Header, start)}
+	body, err := answer.Read(resp, maxAnswer)
 	switch {
-	case err != nil:
-		failed.Err = fmt.Errorf("reading its answer: %w", answer.Error(err, s.credentials.ClientSecret))
 	case resp.StatusCode/100 != 2:
 		failed.Message = s.message(body)
-	case len(body) > maxAnswer:
-		failed.Err = fmt.Errorf("answer is larger than %d bytes", maxAnswer)
+	case err != nil:
+		failed.Err = fmt.Errorf("its answer cannot be read: %w", answer.Error(err, s.credentials.ClientSecret.Reveal()))
 	default:
 		var token Token
 		if token, failed.Err = parseToken(body, start); failed.Err == nil {
@@ -50,7 +48,7 @@ func (s *Source) fetch(ctx context.Context) (Token, error) {
 func (s *Source) post(ctx context.Context) (*http.Response, error) {
 	body, err := json.Marshal(map[string]string{
 		"client_id":     s.credentials.ClientID,
-		"client_secret": s.credentials.ClientSecret,
+		"client_secret": s.credentials.ClientSecret.Reveal(),
 	})
 	if err != nil {
 		return nil, err
@@ -69,5 +67,5 @@ func (s *Source) message(body []byte) string {
 		text = strings.TrimSuffix(said.Error+": "+said.Description, ": ")
 	}
 	text = text[:min(len(text), 4*answer.MaxText)] // more than is kept, and little enough to search for the secret
-	return answer.Line(text, s.credentials.ClientSecret)
+	return answer.Line(text, s.credentials.ClientSecret.Reveal())
 }

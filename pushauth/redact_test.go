@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sealpush/sealpush/pushauth"
+	"github.com/sealpush/sealpush/secret"
 )
 
 func TestSecretsDoNotPrint(t *testing.T) {
@@ -18,7 +19,7 @@ func TestSecretsDoNotPrint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token := pushauth.Token{Value: "hunter2.the.token", Expiry: time.Now()}
+	token := pushauth.Token{Value: secret.New("hunter2.the.token"), Expiry: time.Now()}
 	values := map[string]any{
 		"Credentials": credentials, "*Credentials": &credentials, "[]Credentials": []pushauth.Credentials{credentials},
 		"Token": token, "*Token": &token, "map": map[string]pushauth.Token{"t": token},

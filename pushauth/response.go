@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sealpush/sealpush/secret"
 )
 
 // maxLifetime bounds what a token service may claim, so that no sum of times overflows.
@@ -35,11 +37,11 @@ func parseToken(body []byte, start time.Time) (Token, error) {
 		return Token{}, errors.New("token_type is not Bearer")
 	}
 
-	token := Token{Value: answer.AccessToken}
+	token := Token{Value: secret.New(answer.AccessToken)}
 	if seconds, ok := number(answer.ExpiresIn); ok {
 		token.Expiry = start.Add(clampSeconds(seconds)).Round(0)
 	}
-	if exp, ok := jwtExpiry(token.Value); ok && (token.Expiry.IsZero() || exp.Before(token.Expiry)) {
+	if exp, ok := jwtExpiry(answer.AccessToken); ok && (token.Expiry.IsZero() || exp.Before(token.Expiry)) {
 		token.Expiry = exp
 	}
 	if latest := start.Add(maxLifetime).Round(0); token.Expiry.After(latest) {

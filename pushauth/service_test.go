@@ -12,6 +12,7 @@ import (
 
 	"github.com/sealpush/sealpush/pushauth"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 const clientID = "bridge-home-office"
@@ -33,7 +34,7 @@ func newService(tb testing.TB, opts ...pushauth.Option) (*relaytest.BridgeServic
 	source, err := pushauth.NewSource(pushauth.Credentials{
 		TokenURL:     service.TokenURL,
 		ClientID:     clientID,
-		ClientSecret: service.AddClient(clientID),
+		ClientSecret: secret.New(service.AddClient(clientID)),
 	}, append([]pushauth.Option{quiet, pushauth.WithHTTPClient(service.Client())}, opts...)...)
 	if err != nil {
 		tb.Fatal(err)
@@ -64,7 +65,7 @@ func wantTokenRequests(t *testing.T, service *relaytest.BridgeService, want int)
 var credentials = pushauth.Credentials{
 	TokenURL:     "https://token.example/",
 	ClientID:     clientID,
-	ClientSecret: "hunter2-the-secret",
+	ClientSecret: secret.New("hunter2-the-secret"),
 }
 
 func newSource(tb testing.TB, service http.Handler) *pushauth.Source {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -19,60 +18,60 @@ const (
 	refreshMargin = 60 * time.Second // a token with less than this left is refreshed
 	failureHold   = 5 * time.Second  // a failed fetch is not repeated for this long,
 	refusedHold   = 60 * time.Second // and one with wrong credentials not for this long
-	dropInterval  = 30 * time.Second // a refused token costs the token service one request in this time
+	dropInterval  = 30 * time.Second // refused tokens cost the token service one request in this time
 )
 
 // Source turns [Credentials] into a bearer token and keeps it: see [Source.Token]. Make one with [NewSource] and share
 // it; a second Source for the same credentials fetches a second token.
 //
 // A Source is safe for concurrent use. It starts no goroutine of its own beyond a fetch that somebody waits for, so
-// there is nothing to close. It prints redacted.
+// there is nothing to close.
 type Source struct {
+	config
 	credentials Credentials
 	endpoint    string
-	client      *http.Client
-	logger      *slog.Logger // nil for slog.Default
 
 	cached atomic.Pointer[cachedToken] // written under mu, read without
 
 	mu       sync.Mutex
-	flight   *flight // the request under way, if any
-	failure  error   // why the last fetch failed; nil after a success
+	request  *request // under way, if any
+	failure  error    // why the last fetch failed; nil after a success
 	retryAt  clock.Deadline
-	nextDrop clock.Deadline // from when on Invalidate may drop a token again
+	nextDrop clock.Deadline // before this, a refused token leads to no fetch
 }
 
-// cachedToken is immutable but for accepted.
+// cachedToken is immutable.
 type cachedToken struct {
-	token    Token
-	stale    clock.Deadline // from when on it is to be refreshed
-	dead     clock.Deadline // from when on it is no use
-	proven   clock.Deadline // from when on a 401 may be the token's age, not the relay's mood
-	accepted atomic.Bool    // a relay took it
+	token Token
+	stale clock.Deadline // from when on it is to be refreshed
+	dead  clock.Deadline // from when on it is no use
 }
 
-// Option changes how a [Source] works. It is a plain value.
-type Option func(*Source) error
+// config is what the options set.
+type config struct {
+	client *http.Client
+	logger *slog.Logger // nil for slog.Default
+}
+
+// Option changes how a [Source] works.
+type Option func(*config) error
 
 // WithHTTPClient sets the client that calls the token service, instead of one that gives up dead
 // connections soon. It is copied; the copy follows no redirects, which would carry the client secret elsewhere.
 func WithHTTPClient(client *http.Client) Option {
-	return func(s *Source) error {
+	return func(c *config) error {
 		if client == nil {
 			return errors.New("pushauth: HTTP client is nil")
 		}
-		s.client = client
+		c.client = client
 		return nil
 	}
 }
 
-// WithLogger sets the logger, instead of whatever [slog.Default] is when there is something to log.
+// WithLogger sets the logger. The default, and nil, is what [slog.Default] returns at the time of each line.
 func WithLogger(logger *slog.Logger) Option {
-	return func(s *Source) error {
-		if logger == nil {
-			return errors.New("pushauth: logger is nil")
-		}
-		s.logger = logger
+	return func(c *config) error {
+		c.logger = logger
 		return nil
 	}
 }
@@ -82,13 +81,16 @@ func WithLogger(logger *slog.Logger) Option {
 // The token URL must be http or https and have a host; a trailing slash and a path are fine, user info, a query and a
 // fragment are not. Plain http is for a service on the same machine: it shows the client secret to everyone on the way.
 func NewSource(credentials Credentials, opts ...Option) (*Source, error) {
-	endpoint, err := credentials.endpoint()
+	credentials, endpoint, err := credentials.cleaned()
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{credentials: credentials, endpoint: endpoint.String(), client: &http.Client{Transport: transport.New()}}
+	s := &Source{credentials: credentials, endpoint: endpoint.String(), config: config{client: &http.Client{Transport: transport.New()}}}
 	for _, opt := range opts {
-		if err := opt(s); err != nil {
+		if opt == nil {
+			return nil, errors.New("pushauth: an option is nil")
+		}
+		if err := opt(&s.config); err != nil {
 			return nil, err
 		}
 	}
@@ -115,48 +117,67 @@ func (s *Source) Token(ctx context.Context) (Token, error) {
 	if c := s.cached.Load(); c != nil && !c.stale.Reached() {
 		return c.token, nil
 	}
-	return s.refresh(ctx)
+	return s.refresh(ctx, Token{})
 }
 
-func (s *Source) refresh(ctx context.Context) (Token, error) {
+// errNoOther says that there is no other token than the refused one, nor one to be fetched now.
+var errNoOther = errors.New("pushauth: a refused token has led to a fetch a moment ago")
+
+// refresh returns a token other than the refused one, which is the zero Token when there was none: the cached one, or
+// that of the request under way, or of a new one. If a refused token has led to a request within dropInterval, there is
+// no new one, and the error is errNoOther.
+func (s *Source) refresh(ctx context.Context, refused Token) (Token, error) {
 	if s.client == nil {
 		return Token{}, errors.New("pushauth: this Source was not made by NewSource")
+	}
+	if ctx == nil {
+		ctx = context.Background()
 	}
 	if err := ctx.Err(); err != nil {
 		return Token{}, gaveUp(err)
 	}
 	s.mu.Lock()
-	if c := s.cached.Load(); c != nil && !c.stale.Reached() {
+	if c := s.cached.Load(); c != nil && !c.stale.Reached() && !c.token.Value.Equal(refused.Value) {
 		s.mu.Unlock()
 		return c.token, nil
 	}
-	if s.failure != nil && !s.retryAt.Reached() {
-		err := &BackoffError{RetryAt: s.retryAt.Wall(), Err: s.failure}
-		s.mu.Unlock()
-		return s.orOld(err)
+	r := s.request
+	if r == nil {
+		if s.failure != nil && !s.retryAt.Reached() {
+			err := &BackoffError{RetryAt: s.retryAt.Wall(), Err: s.failure}
+			s.mu.Unlock()
+			return s.orOld(err, refused)
+		}
+		if !refused.Value.IsZero() {
+			if !s.nextDrop.Reached() {
+				s.mu.Unlock()
+				return Token{}, errNoOther
+			}
+			s.nextDrop = clock.NewDeadline(time.Now(), dropInterval)
+		}
+		r = s.start(ctx)
 	}
-	f := s.flight
-	if f == nil {
-		f = s.takeOff(ctx)
-	}
-	f.waiting++
+	r.waiting++
 	s.mu.Unlock()
 
 	select {
-	case <-f.landed:
+	case <-r.done:
 	case <-ctx.Done():
-		s.leave(f)
+		s.leave(r)
 		return Token{}, gaveUp(ctx.Err())
 	}
-	if f.err != nil {
-		return s.orOld(f.err)
+	switch {
+	case r.err != nil:
+		return s.orOld(r.err, refused)
+	case r.token.Value.Equal(refused.Value):
+		return Token{}, errNoOther
 	}
-	return f.token, nil
+	return r.token, nil
 }
 
-// orOld returns the old token while it lives, and err otherwise.
-func (s *Source) orOld(err error) (Token, error) {
-	if c := s.cached.Load(); c != nil && !c.dead.Reached() {
+// orOld returns the old token while it lives and was not refused, and err otherwise.
+func (s *Source) orOld(err error, refused Token) (Token, error) {
+	if c := s.cached.Load(); c != nil && !c.dead.Reached() && !c.token.Value.Equal(refused.Value) {
 		return c.token, nil
 	}
 	return Token{}, err
@@ -164,36 +185,20 @@ func (s *Source) orOld(err error) (Token, error) {
 
 func gaveUp(err error) error { return fmt.Errorf("pushauth: gave up waiting for a token: %w", err) }
 
-// Invalidate drops t, so that the next [Source.Token] fetches anew. Call it when a relay refuses t; [Transport] does.
+// Invalidate drops t, so that the next [Source.Token] fetches anew. Call it when a relay refuses t and you do not use
+// [Transport].
 //
 // It does nothing when t is not the cached token (somebody else has dropped it already), nor within 30 s of the last
-// drop: a relay that refuses every token must not turn each call into a request to the token service.
+// fetch that a refused token led to: a relay that refuses every token must not turn each call into a request to the
+// token service.
 func (s *Source) Invalidate(t Token) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.cached.Load(); c == nil || c.token.Value != t.Value || !s.nextDrop.Reached() {
+	if c := s.cached.Load(); c == nil || !c.token.Value.Equal(t.Value) || !s.nextDrop.Reached() {
 		return
 	}
 	s.cached.Store(nil)
 	s.nextDrop = clock.NewDeadline(time.Now(), dropInterval)
-}
-
-// refused is Invalidate for a token that a relay answered 401 to. A token younger than 30 s that no relay ever took
-// is kept, for another one would fare no better: thus a relay that always answers 401 costs one fetch per 30 s.
-func (s *Source) refused(t Token) {
-	c := s.cached.Load()
-	if c != nil && c.token.Value == t.Value && !c.accepted.Load() && !c.proven.Reached() {
-		return
-	}
-	s.Invalidate(t)
-}
-
-// accepted notes that a relay took t.
-func (s *Source) accepted(t Token) {
-	c := s.cached.Load()
-	if c != nil && c.token.Value == t.Value && !c.accepted.Load() {
-		c.accepted.Store(true)
-	}
 }
 
 func (s *Source) log() *slog.Logger {
@@ -202,14 +207,3 @@ func (s *Source) log() *slog.Logger {
 	}
 	return slog.Default()
 }
-
-// String names the client and nothing else.
-func (s *Source) String() string {
-	return fmt.Sprintf("pushauth.Source{ClientID: %q}", s.credentials.ClientID)
-}
-
-// Format implements [fmt.Formatter]: every verb prints what String returns.
-func (s *Source) Format(f fmt.State, _ rune) { io.WriteString(f, s.String()) }
-
-// LogValue implements [slog.LogValuer].
-func (s *Source) LogValue() slog.Value { return slog.StringValue(s.String()) }

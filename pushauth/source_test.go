@@ -2,7 +2,9 @@ package pushauth_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -14,7 +16,11 @@ import (
 
 	"github.com/sealpush/sealpush/pushauth"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
+
+// same says whether two tokens are one.
+func same(a, b pushauth.Token) bool { return a.Value.Equal(b.Value) && a.Expiry.Equal(b.Expiry) }
 
 func TestTokenIsUsedUntilLessThanAMinuteRemains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -29,7 +35,7 @@ func TestTokenIsUsedUntilLessThanAMinuteRemains(t *testing.T) {
 		mustToken(t, source)
 		wantTokenRequests(t, service, 1)
 		advance(time.Nanosecond) // less than 60 s remain
-		if second := mustToken(t, source); second == first {
+		if second := mustToken(t, source); same(second, first) {
 			t.Error("the token was not refreshed")
 		}
 		wantTokenRequests(t, service, 2)
@@ -60,7 +66,7 @@ func TestOneRequestForAllWaiters(t *testing.T) {
 						}
 						mu.Lock()
 						defer mu.Unlock()
-						values[token.Value]++
+						values[token.Value.Reveal()]++
 					})
 				}
 				synctest.Wait()
@@ -184,7 +190,7 @@ func TestRefreshThatFailsKeepsTheOldToken(t *testing.T) {
 				requests := 1
 				for at := time.Duration(0); at < time.Minute-1; at += tt.hold {
 					for range 2 { // the second call within the hold makes no request
-						if got := mustToken(t, source); got != first {
+						if got := mustToken(t, source); !same(got, first) {
 							t.Fatalf("token %v", got)
 						}
 					}
@@ -205,7 +211,7 @@ func TestRefreshThatFailsKeepsTheOldToken(t *testing.T) {
 				}
 				service.ClearScript()
 				advance(time.Minute)
-				if mustToken(t, source) == first {
+				if same(mustToken(t, source), first) {
 					t.Error("the old token came back")
 				}
 			})
@@ -232,7 +238,7 @@ func TestRefreshThatFindsNobodyKeepsTheOldToken(t *testing.T) {
 				advance(59*time.Minute + 1)
 				service.Script(relaytest.EndpointToken, relaytest.Always, tt.answer)
 				start := time.Now()
-				if got := mustToken(t, source); got != first {
+				if got := mustToken(t, source); !same(got, first) {
 					t.Errorf("token %v", got)
 				}
 				if took := time.Since(start); took != tt.takes {
@@ -251,7 +257,7 @@ func TestFailedFetchIsNotRepeatedAtOnce(t *testing.T) {
 	slowDown := func(retryAfter string) relaytest.Answer {
 		return relaytest.Answer{Status: 429, Header: http.Header{"Retry-After": {retryAfter}}}
 	}
-	redirect := relaytest.Answer{Status: 307, Header: http.Header{"Location": {"/elsewhere"}}}
+	redirect := relaytest.Answer{Status: 307, Header: http.Header{"Location": {"https://bob:hunter2@new.example/v2?key=topsecret"}}}
 	tests := []struct {
 		name     string
 		answer   relaytest.Answer
@@ -280,6 +286,9 @@ func TestFailedFetchIsNotRepeatedAtOnce(t *testing.T) {
 				failed, ok := errors.AsType[*pushauth.TokenError](err)
 				if !ok || failed.StatusCode != tt.answer.Status {
 					t.Fatalf("error %v", err)
+				}
+				if tt.name == "redirect" && !strings.Contains(err.Error(), "leads to https://new.example/v2; check") {
+					t.Errorf("error %v", err)
 				}
 				if got := errors.Is(err, pushauth.ErrInvalidClient); got != (tt.answer.Status == 401) {
 					t.Errorf("matches ErrInvalidClient: %v", got)
@@ -336,19 +345,19 @@ func TestInvalidateDropsOnlyTheCachedToken(t *testing.T) {
 		service, source := newService(t)
 		first := mustToken(t, source)
 		advance(time.Second) // else the service would issue the same token once more
-		source.Invalidate(pushauth.Token{Value: "another"})
+		source.Invalidate(pushauth.Token{Value: secret.New("another")})
 		mustToken(t, source)
 		wantTokenRequests(t, service, 1)
 		source.Invalidate(first)
 		second := mustToken(t, source)
-		if second == first {
+		if same(second, first) {
 			t.Error("got the dropped token")
 		}
 		wantTokenRequests(t, service, 2)
 
 		advance(time.Minute)
 		source.Invalidate(first) // late: somebody else has dropped it already
-		if mustToken(t, source) != second {
+		if !same(mustToken(t, source), second) {
 			t.Error("the token that was not meant was dropped")
 		}
 
@@ -374,8 +383,13 @@ func TestNewSourceRefusesBadCredentials(t *testing.T) {
 		{"no scheme", "token URL", func(c *pushauth.Credentials) { c.TokenURL = "token.example" }},
 		{"user info", "user name", func(c *pushauth.Credentials) { c.TokenURL = "https://u:hunter2@token.example" }},
 		{"no id", "client id is empty", func(c *pushauth.Credentials) { c.ClientID = "" }},
-		{"no secret", "client secret is empty", func(c *pushauth.Credentials) { c.ClientSecret = "" }},
-		{"secret not UTF-8", "not UTF-8", func(c *pushauth.Credentials) { c.ClientSecret = "hunter2\xff" }},
+		{"no secret", "client secret is empty", func(c *pushauth.Credentials) { c.ClientSecret = secret.Text{} }},
+		{"secret not UTF-8", "not UTF-8", func(c *pushauth.Credentials) { c.ClientSecret = secret.New("hunter2\xff") }},
+		{"two lines of secret", "client secret has white space inside", func(c *pushauth.Credentials) { c.ClientSecret = secret.New("hunter2\nhunter2") }},
+		{"secret with a control character", "client secret has a control character", func(c *pushauth.Credentials) { c.ClientSecret = secret.New("hunter2\x00") }},
+		{"id with a space", "client id has white space inside", func(c *pushauth.Credentials) { c.ClientID = "home hunter2" }},
+		{"blank id", "client id is empty", func(c *pushauth.Credentials) { c.ClientID = " \n" }},
+		{"URL with a space", "token URL has white space inside", func(c *pushauth.Credentials) { c.TokenURL = "https://token.example/a b" }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -387,7 +401,7 @@ func TestNewSourceRefusesBadCredentials(t *testing.T) {
 			}
 		})
 	}
-	for _, opt := range []pushauth.Option{pushauth.WithHTTPClient(nil), pushauth.WithLogger(nil)} {
+	for _, opt := range []pushauth.Option{nil, pushauth.WithHTTPClient(nil)} {
 		if _, err := pushauth.NewSource(credentials, opt); err == nil {
 			t.Error("a nil option was taken")
 		}
@@ -425,5 +439,28 @@ func TestZeroSourceSaysWhatItLacks(t *testing.T) {
 	req := httptest.NewRequest("GET", "https://relay.example", nil)
 	if _, err := (&pushauth.Transport{Source: &source}).RoundTrip(req); err == nil || !strings.Contains(err.Error(), "NewSource") {
 		t.Error(err)
+	}
+}
+
+// What a file or a copied text adds to a secret does not make it a wrong one.
+func TestWhiteSpaceAroundCredentialsIsDropped(t *testing.T) {
+	pasted := credentials
+	pasted.TokenURL = " " + pasted.TokenURL + "\n"
+	pasted.ClientID = "\uFEFF" + pasted.ClientID + "\r\n"
+	pasted.ClientSecret = secret.New("\uFEFF " + pasted.ClientSecret.Reveal() + " \r\n")
+	var sent map[string]string
+	service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := json.NewDecoder(r.Body).Decode(&sent); err != nil || r.URL.String() != "https://token.example/token" {
+			t.Errorf("request to %s, %v", r.URL, err)
+		}
+		io.WriteString(w, issueToken)
+	})
+	source, err := pushauth.NewSource(pasted, quiet, pushauth.WithHTTPClient(&http.Client{Transport: handlerTransport{service}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustToken(t, source)
+	if sent["client_id"] != credentials.ClientID || sent["client_secret"] != credentials.ClientSecret.Reveal() {
+		t.Errorf("sent %q", sent)
 	}
 }

@@ -1,6 +1,7 @@
 package pushauth
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,11 +13,11 @@ import (
 
 // Transport is an [http.RoundTripper] that sends each request with a bearer token from Source.
 //
-// When the answer is 401 it asks Source for a new token and sends the request once more, never twice. A body
-// that cannot be had again (the request has no GetBody) rules that out: then the 401 is the answer, and the next
-// request gets the new token. A token less than 30 s old that no relay ever took is not fetched anew: the request is
-// sent once more with the same one. So a relay that always answers 401 sees two requests a call, and the token service
-// one per 30 s.
+// When the answer is 401 it gets another token and sends the request once more, never twice and never with the same
+// token. The other token is one that another call has fetched meanwhile, or a new one. If a 401 has already led to a
+// fetch within the last 30 s, the 401 is the answer: so a relay that always answers 401 costs the token service one
+// request in 30 s. The 401 is also the answer when the second attempt gets none, and when the body cannot be had again
+// (the request has no GetBody); in the latter case the next request gets a new token.
 //
 // The token is for the relay that the request names. A redirect that an [http.Client] follows to another scheme or
 // host is refused with an error, before the token goes there.
@@ -43,26 +44,53 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || resp.StatusCode != http.StatusUnauthorized {
 		return resp, err
 	}
-
-	t.Source.refused(token)
-	body, ok := rewind(req)
-	if !ok {
-		return resp, nil
-	}
-	answer.Drain(resp.Body)
-	token, err = t.token(req)
-	if err != nil {
-		if body != nil {
-			body.Close()
-		}
-		return nil, fmt.Errorf("%w (asked because the relay answered 401)", err)
-	}
-	return t.send(req, body, token)
+	return t.again(req, token, resp)
 }
 
-// Format implements [fmt.Formatter]: every verb prints the Source, redacted.
-func (t *Transport) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "pushauth.Transport{Source: %v}", t.Source)
+// again sends a request once more that was answered 401, with another token if there is one.
+func (t *Transport) again(req *http.Request, refused Token, first *http.Response) (*http.Response, error) {
+	body, ok := rewind(req)
+	if !ok {
+		t.Source.Invalidate(refused)
+		return first, nil
+	}
+	sent := false
+	defer func() {
+		if !sent && body != nil {
+			body.Close()
+		}
+	}()
+	keep(first)
+	token, err := t.Source.refresh(req.Context(), refused)
+	if errors.Is(err, errNoOther) {
+		return first, nil
+	}
+	if err != nil {
+		first.Body.Close()
+		return nil, fmt.Errorf("%w (asked because the relay answered 401)", err)
+	}
+	sent = true
+	second, err := t.send(req, body, token)
+	if err != nil {
+		return first, nil
+	}
+	first.Body.Close()
+	return second, nil
+}
+
+// keep reads the body of an answer that may be needed later, so that its connection can be used meanwhile. Of a long
+// one it reads the start.
+func keep(resp *http.Response) {
+	head, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if len(head) < maxAnswer {
+		resp.Body.Close()
+		resp.Body = io.NopCloser(bytes.NewReader(head))
+		return
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(head), resp.Body), resp.Body}
 }
 
 // CloseIdleConnections passes the call of [http.Client.CloseIdleConnections] on to Base.
@@ -95,13 +123,10 @@ func (t *Transport) send(req *http.Request, body io.ReadCloser, token Token) (*h
 	if clone.Header == nil {
 		clone.Header = http.Header{}
 	}
-	clone.Header.Set("Authorization", "Bearer "+token.Value)
+	clone.Header.Set("Authorization", "Bearer "+token.Value.Reveal())
 	resp, err := t.base().RoundTrip(clone)
 	if err != nil {
-		return nil, answer.Error(err, token.Value)
-	}
-	if resp.StatusCode/100 == 2 {
-		t.Source.accepted(token)
+		return nil, answer.Error(err, token.Value.Reveal())
 	}
 	if _, err := url.Parse(resp.Header.Get("Location")); err != nil {
 		resp.Header.Del("Location") // which an http.Client would quote in its error, with what the relay put there

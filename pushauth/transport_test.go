@@ -2,10 +2,12 @@ package pushauth_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -82,23 +84,17 @@ func TestTransportFetchesAnewAfterRotation(t *testing.T) {
 	}
 }
 
-// Nobody knows whether a token that was never taken is old or the relay is wrong, until it is 30 s old.
-func TestTransportReplacesATokenThatWasNeverTaken(t *testing.T) {
+// A token that no relay has taken yet is refused: it is replaced at once, however young it is.
+func TestTransportReplacesAFreshToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service, source := newService(t)
 		transport := &pushauth.Transport{Source: source, Base: service.Client().Transport}
 		mustToken(t, source)
 		service.RotateKey()
-		advance(30*time.Second - 1)
-		if code := push(t, service, transport); code != 401 {
-			t.Errorf("status %d", code)
-		}
-		wantRequests(t, service, 2, 1)
-		advance(time.Nanosecond)
 		if code := push(t, service, transport); code != 200 {
 			t.Errorf("status %d", code)
 		}
-		wantRequests(t, service, 4, 2)
+		wantRequests(t, service, 2, 2)
 	})
 }
 
@@ -107,12 +103,111 @@ func TestRelayThatAlwaysAnswers401(t *testing.T) {
 		service, source := newService(t)
 		service.Script(relaytest.EndpointPush, relaytest.Always, relaytest.Answer{Status: 401})
 		transport := &pushauth.Transport{Source: source, Base: service.Client().Transport}
+		mustToken(t, source)
+		advance(time.Second) // else the service would issue the same token once more
 		for second := range 300 {
 			if code := push(t, service, transport); code != 401 {
 				t.Fatalf("status %d", code)
 			}
-			wantRequests(t, service, 2*(second+1), 1+second/30)
+			// Each call asks the relay once, and once more when it got another token: one in 30 s.
+			fetches := 1 + second/30
+			wantRequests(t, service, second+1+fetches, 1+fetches)
 			advance(time.Second)
+		}
+	})
+}
+
+// relayFunc is a relay that gets the token of each request, with a token service that issues t1, t2, t3 and so on.
+func relayFunc(t *testing.T, relay func(token string) int) (client *http.Client, fetched *atomic.Int64) {
+	t.Helper()
+	fetched = new(atomic.Int64)
+	source := newSource(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"access_token":"t%d","expires_in":3600}`, fetched.Add(1))
+	}))
+	return &http.Client{Transport: &pushauth.Transport{Source: source, Base: roundTripper(func(r *http.Request) (*http.Response, error) {
+		code := relay(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+		if code == 0 {
+			return nil, errors.New("connection reset")
+		}
+		return &http.Response{StatusCode: code, Body: io.NopCloser(strings.NewReader(fmt.Sprint("answer ", code)))}, nil
+	})}}, fetched
+}
+
+// Calls that are refused together share one fetch, and all of them use what it brings.
+func TestCallsThatAreRefusedTogetherShareAFetch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, fetched := relayFunc(t, func(token string) int {
+			if token == "t1" {
+				advance(time.Second)
+				return http.StatusUnauthorized
+			}
+			return http.StatusOK
+		})
+		var wg sync.WaitGroup
+		for i := range 20 {
+			wg.Go(func() {
+				advance(time.Duration(i) * 100 * time.Millisecond) // some find the new token already there
+				resp, err := client.Get("https://relay.example/")
+				if err != nil || resp.StatusCode != http.StatusOK {
+					t.Errorf("answer %v, error %v", resp, err)
+				}
+			})
+		}
+		wg.Wait()
+		if got := fetched.Load(); got != 2 {
+			t.Errorf("%d tokens were fetched, want 2", got)
+		}
+	})
+}
+
+func TestTheSameTokenIsNotSentTwice(t *testing.T) {
+	var sent []string
+	source := newSource(t, status(200, issueToken)) // always the same
+	client := &http.Client{Transport: &pushauth.Transport{Source: source, Base: roundTripper(func(r *http.Request) (*http.Response, error) {
+		sent = append(sent, r.Header.Get("Authorization"))
+		return &http.Response{StatusCode: http.StatusUnauthorized, Body: http.NoBody}, nil
+	})}}
+	resp, err := client.Get("https://relay.example/")
+	if err != nil || resp.StatusCode != http.StatusUnauthorized || len(sent) != 1 {
+		t.Errorf("answer %v, error %v; sent %q", resp, err, sent)
+	}
+}
+
+// The relay's 401 says more than the broken connection after it.
+func TestFirst401IsTheAnswerWhenTheSecondAttemptGetsNone(t *testing.T) {
+	client, _ := relayFunc(t, func(token string) int {
+		if token == "t1" {
+			return http.StatusUnauthorized
+		}
+		return 0
+	})
+	resp, err := client.Get("https://relay.example/")
+	if err != nil || resp.StatusCode != http.StatusUnauthorized {
+		t.Fatalf("answer %v, error %v", resp, err)
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); string(body) != "answer 401" || err != nil {
+		t.Errorf("body %q, error %v", body, err)
+	}
+}
+
+// A token service that is down as well does not cost the token, which a relay may take again in a moment.
+func TestRefusedTokenIsKeptUntilThereIsAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service, source := newService(t)
+		first := mustToken(t, source)
+		service.Script(relaytest.EndpointToken, relaytest.Always, relaytest.Answer{Status: 503})
+		service.Script(relaytest.EndpointPush, 1, relaytest.Answer{Status: 401})
+		client := &http.Client{Transport: &pushauth.Transport{Source: source, Base: service.Client().Transport}}
+		_, err := client.Post(service.RelayURL+"/push", "application/json", strings.NewReader(`{"title":"t","body":"b"}`))
+		if failed, ok := errors.AsType[*pushauth.TokenError](err); !ok || failed.StatusCode != 503 || !strings.Contains(err.Error(), "answered 401") {
+			t.Errorf("error %v", err)
+		}
+		if got := mustToken(t, source); !same(got, first) {
+			t.Error("the token was dropped")
+		}
+		if code := push(t, service, client.Transport); code != 200 {
+			t.Errorf("status %d", code)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"runtime"
 	"strings"
@@ -16,17 +17,12 @@ import (
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 func TestNilOptions(t *testing.T) {
 	if _, err := relayclient.New("https://relay.example", nil); err == nil {
 		t.Error("a nil Option was accepted")
-	}
-	relay := relaytest.NewRelay()
-	defer relay.Close()
-	notifier, _, _, _ := newNotifier(t, relay, 1)
-	if outcomes := notifier.Notify(t.Context(), failure(), nil); len(outcomes) != 1 || outcomes[0].Err != nil {
-		t.Errorf("%+v", outcomes)
 	}
 }
 
@@ -83,7 +79,7 @@ func TestAbsurdPushToken(t *testing.T) {
 	defer relay.Close()
 	client, _ := newClient(t, relay)
 	_, devices := phones(2)
-	devices[0].PushToken = strings.Repeat("0123456789abcdef", 1<<20)
+	devices[0].PushToken = secret.New(strings.Repeat("0123456789abcdef", 1<<20))
 	outcomes := client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices)
 	if !errors.Is(outcomes[0].Err, relayclient.ErrUnusableDevice) || relay.Stats().Requests != 1 {
 		t.Errorf("%v", outcomes[0].Err)
@@ -96,9 +92,9 @@ func TestSecretsStayOutOfEverythingPrinted(t *testing.T) {
 	const path, query, user, password = "hooks-capability", "query-capability", "parker-user", "hunter2-password"
 	relay := "http://" + user + ":" + password + "@relay.sealpush.test/" + path + "%2Fmore?k=" + query
 	_, devices := phones(1)
-	token := devices[0].PushToken
+	token := devices[0].PushToken.Reveal()
 	own := &http.Client{Transport: said(func(req *http.Request) error {
-		return fmt.Errorf("malformed answer %q\nlevel=INFO forged=yes %s %s %s", token, req.URL, req.Header["Authorization"], strings.ToUpper(token))
+		return fmt.Errorf("malformed answer %q\nlevel=INFO forged=yes %s %s %s: %w", token, req.URL, req.Header["Authorization"], strings.ToUpper(token), net.ErrClosed)
 	})}
 	client, log := newClientAt(t, relay, relayclient.WithHTTPClient(own))
 	push := relayclient.Push{Alert: failure(), Salt: salt}
@@ -111,9 +107,16 @@ func TestSecretsStayOutOfEverythingPrinted(t *testing.T) {
 		Outcome relayclient.Outcome
 		client  *relayclient.Client
 	}
+	if !errors.Is(outcome.Err, net.ErrClosed) {
+		t.Errorf("the cause is lost: %v", outcome.Err)
+	}
 	things := []any{client, push, &push, outcome, outcome.Err, nested{client, push, outcome, client}}
-	for err := outcome.Err; err != nil; err = errors.Unwrap(err) {
+	for _, err := range within(outcome.Err) {
 		things = append(things, err)
+	}
+	var found interface{ Unwrap() error } // as errors.As finds it, past what hides the text
+	for err := outcome.Err; errors.As(err, &found); err = found.Unwrap() {
+		things = append(things, found)
 	}
 	for _, thing := range things {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%08.3f"} {
@@ -125,7 +128,7 @@ func TestSecretsStayOutOfEverythingPrinted(t *testing.T) {
 		slog.New(slog.NewJSONHandler(&shown, nil)).Info("x", "thing", thing)
 	}
 	text := shown.String() + strings.Join(log.lines(), "\n")
-	for _, secret := range []string{path, query, user, password, token[:8], strings.ToUpper(token[:8]), salt, "nightly-backup", "gave up"} {
+	for _, secret := range []string{path, query, user, password, token[:8], strings.ToUpper(token[:8]), salt.Reveal(), "gave up"} {
 		for _, form := range []string{secret, fmt.Sprintf("%x", secret), fmt.Sprintf("%X", secret)} {
 			if strings.Contains(text, form) {
 				line := text[strings.LastIndex(text[:strings.Index(text, form)], "\n")+1:]
@@ -136,6 +139,22 @@ func TestSecretsStayOutOfEverythingPrinted(t *testing.T) {
 	if len(log.lines()) != 1 || !strings.Contains(text, "malformed answer") {
 		t.Errorf("log: %q", log.lines())
 	}
+}
+
+// within returns err and all errors that it wraps.
+func within(err error) []error {
+	list := []error{err}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if cause := e.Unwrap(); cause != nil {
+			list = append(list, within(cause)...)
+		}
+	case interface{ Unwrap() []error }:
+		for _, cause := range e.Unwrap() {
+			list = append(list, within(cause)...)
+		}
+	}
+	return list
 }
 
 type said func(*http.Request) error
@@ -205,11 +224,16 @@ type panicky struct{}
 func (panicky) RoundTrip(*http.Request) (*http.Response, error) { panic("boom") }
 
 func TestPanickingTransportCostsItsDevice(t *testing.T) {
-	client, _ := newClientAt(t, "http://relay.sealpush.test", relayclient.WithHTTPClient(&http.Client{Transport: panicky{}}))
+	client, log := newClientAt(t, "http://relay.sealpush.test", relayclient.WithHTTPClient(&http.Client{Transport: panicky{}}))
 	_, devices := phones(2)
 	for _, outcome := range client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices) {
 		if outcome.Err == nil || !strings.Contains(outcome.Err.Error(), "boom") {
 			t.Errorf("%v", outcome.Err)
+		}
+	}
+	for _, line := range log.lines() { // says where it panicked
+		if !strings.Contains(line, "stack=") || !strings.Contains(line, "panicky.RoundTrip") {
+			t.Errorf("log %q", line)
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package relayclient
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -14,12 +16,17 @@ import (
 )
 
 // MaxInFlight is how many POSTs a relay must be ready to see at once for one
-// alert (relay protocol, "Inbound request"); no [Client.Send] goes over it. Two
-// that run at the same time may have 200 together.
+// alert, and how many connections (relay protocol, "Inbound request"); no
+// [Client.Send] goes over it. Sends that run at the same time each have their own
+// limit: none waits for the connections of another.
 const MaxInFlight = 100
 
 // DefaultTimeout bounds each POST unless [WithTimeout] says otherwise.
 const DefaultTimeout = 10 * time.Second
+
+// maxPatience is below the 10 minutes after which a phone shows an alert as outdated
+// (relay protocol, "Replay protection").
+const maxPatience = 9 * time.Minute
 
 // ErrClosed is the error of every [Outcome] of a Send after [Client.Close].
 var ErrClosed = errors.New("relayclient: client is closed")
@@ -27,28 +34,63 @@ var ErrClosed = errors.New("relayclient: client is closed")
 // A Client posts sealed alerts to one relay. It keeps its connections between
 // alerts, so make one and keep it. It is safe for concurrent use.
 type Client struct {
-	relay       *relay // behind a pointer, which fmt does not follow; it holds secrets
-	http        *http.Client
-	pool        *pool // behind http, nil with WithHTTPClient
-	timeout     time.Duration
-	tooLate     error // why a POST was abandoned after timeout
-	maxInFlight int
-	logger      *slog.Logger
-	closed      atomic.Bool
+	relay         *relay       // behind a pointer, which fmt does not follow; it holds secrets
+	http          *http.Client // the caller's; nil without WithHTTPClient
+	pool          *pool        // nil with it
+	tls           *tls.Config  // of the pool; nil for the default
+	timeout       time.Duration
+	patience      time.Duration
+	maxCiphertext int
+	short         shortRelay
+	tooLate       error // why a POST was abandoned after timeout
+	maxInFlight   int
+	logger        *slog.Logger
+	clock         relayClock
+	closed        atomic.Bool
 }
 
 // An Option changes a default of [New]. It is a plain value.
 type Option func(*Client) error
 
-// WithTimeout bounds each POST, from the moment it has its slot among those in
-// flight until the relay's answer has been read. The default is
-// [DefaultTimeout]. The context given to Send bounds the whole alert.
+// WithTimeout bounds each POST, from the moment it has a connection until the
+// relay's answer has been read; how long it may wait for the connection is
+// [WithPatience]. The default is [DefaultTimeout]. The context given to Send bounds
+// the whole alert.
 func WithTimeout(d time.Duration) Option {
 	return func(c *Client) error {
 		if d <= 0 {
 			return fmt.Errorf("relayclient: timeout %v: must be positive", d)
 		}
 		c.timeout = d
+		return nil
+	}
+}
+
+// WithPatience bounds how long a Send waits for its first connection to the relay,
+// while names are looked up, dials fail, or the relay hangs up before anything was
+// sent. It is one wait for the whole Send: when it ends, every device that waits has
+// its error. An answer of the relay starts it anew. The default is the timeout of a
+// POST, the longest 9 minutes. What another attempt would not change ends it at once:
+// TLS errors and a proxy's refusal.
+func WithPatience(d time.Duration) Option {
+	return func(c *Client) error {
+		if d <= 0 || d > maxPatience {
+			return fmt.Errorf("relayclient: patience %v: must be positive, and at most %v", d, maxPatience)
+		}
+		c.patience = d
+		return nil
+	}
+}
+
+// WithTLSConfig sets the TLS configuration of the connections to the relay: for a
+// private certificate authority or a client certificate. It is cloned. It cannot be
+// combined with [WithHTTPClient], whose transport has its own.
+func WithTLSConfig(config *tls.Config) Option {
+	return func(c *Client) error {
+		if config == nil {
+			return errors.New("relayclient: WithTLSConfig(nil): leave the option out for the default configuration")
+		}
+		c.tls = config.Clone()
 		return nil
 	}
 }
@@ -65,9 +107,15 @@ func WithMaxInFlight(n int) Option {
 	}
 }
 
-// WithHTTPClient posts through a client of the caller's: for a proxy, a private
-// certificate authority, or a test server. It is copied, and follows no
-// redirect whatever its CheckRedirect says.
+// WithHTTPClient posts through a client of the caller's: for a transport of one's
+// own, or a test server. It is copied, and follows no redirect whatever its
+// CheckRedirect says.
+//
+// What a Client does for its own connections, it does not do for this client's: a
+// failed dial is not repeated ([WithPatience] has no effect), connections on which a
+// POST timed out or that the relay may be closing are used again, and their number
+// is not bounded. For a proxy set HTTPS_PROXY, for a private certificate authority
+// use [WithTLSConfig] instead.
 func WithHTTPClient(client *http.Client) Option {
 	return func(c *Client) error {
 		if client == nil {
@@ -96,7 +144,7 @@ func New(relayURL string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{relay: relay, timeout: DefaultTimeout, maxInFlight: MaxInFlight}
+	c := &Client{relay: relay, timeout: DefaultTimeout, maxCiphertext: ciphertextFloor, maxInFlight: MaxInFlight}
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, errors.New("relayclient: an Option is nil: leave it out")
@@ -106,12 +154,20 @@ func New(relayURL string, opts ...Option) (*Client, error) {
 		}
 	}
 	c.tooLate = fmt.Errorf("no answer within %v: %w", c.timeout, context.DeadlineExceeded)
-	if c.http == nil {
-		c.pool = newPool(c.timeout)
-		c.http = &http.Client{Transport: c.pool}
+	c.patience = cmp.Or(c.patience, min(c.timeout, maxPatience))
+	if c.http != nil {
+		if c.tls != nil {
+			return nil, errors.New("relayclient: WithTLSConfig and WithHTTPClient: set the TLS configuration of the client's transport instead")
+		}
+		// A redirect would carry the envelope to a host that nobody chose.
+		c.http.Transport = answer.Transport{Base: c.http.Transport}
+		return c, nil
 	}
-	// A redirect would carry the envelope to a host that nobody chose.
-	c.http.Transport = answer.Transport{Base: c.http.Transport}
+	dialer, err := newDialer(relay.url, c.timeout, c.tls, newResolver().dial)
+	if err != nil {
+		return nil, err
+	}
+	c.pool = newPool(dialer, c.patience)
 	return c, nil
 }
 
@@ -123,12 +179,14 @@ func (c *Client) Close() {
 		return
 	}
 	c.closed.Store(true)
-	c.pool.close()
+	if c.pool != nil {
+		c.pool.close()
+	}
 }
 
 // String names the relay's host and nothing that could be secret.
 func (c *Client) String() string {
-	if c == nil || c.http == nil {
+	if c == nil || c.relay == nil {
 		return "relayclient.Client(not made by New)"
 	}
 	return "relayclient.Client(" + c.relay.display + ")"

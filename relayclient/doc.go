@@ -27,14 +27,27 @@
 // [Outcome] a device, in the devices' order, whatever happens: a phone with an
 // unusable key costs its own alert only, an alert that cannot be sent at all
 // gives every device the same error, and nothing panics or returns early. Each
-// failure is logged once, by the device's id; one that all devices share is one
-// line.
+// failure is logged once, by the device's id and the alert's kind, name and run id;
+// one that all devices share is one line. An accepted alert for which the phone will
+// not ring, by the relay's own word, is logged as well; see [RelayOutcome].
 //
 // A POST is never repeated (relay protocol, "Responses"): past acceptance,
 // delivery is the relay's business, and a second POST could page somebody twice.
-// The exception is HTTP's own: a request that cannot have been acted on goes out
-// on another connection, because not a byte of it was written to the first, or
-// because the relay's end said over HTTP/2 that it did not process it.
+// What the relay has not seen is no such POST: one of which not a byte was written,
+// or whose stream the relay's end declared unprocessed (RFC 9113, section 8.7), goes
+// out on another connection. So does one for which no connection was to be had, until
+// the patience of its Send has ended; see [WithPatience]. The one exception is a
+// relay that refuses a ciphertext of more than 3000 characters: it is sent one of at
+// most 3000, once; see [WithMaxCiphertext].
+//
+// # Connections
+//
+// A [Client] keeps its connections, so that alerts within a second of each other
+// share them. An HTTP/1.1 connection that was idle for longer is not used again, for
+// the relay may be closing it at that moment, unless the relay has announced how long
+// it keeps it (Keep-Alive: timeout=N); new ones resume their TLS sessions. When a POST
+// times out, later ones use new connections. A Send has at most [MaxInFlight] of them
+// open.
 //
 // # What the relay learns
 //
@@ -45,7 +58,9 @@
 //
 // # Secrets
 //
-// Device tokens, the relay URL's credentials, path and query, and the salt are
-// in no error and no log line. What a relay answers is quoted in errors as
-// printable text, with anything that looks like a piece of one of them removed.
+// Device tokens, the relay URL's credentials and query, steps of its path that are
+// no ordinary words, and the salt are in no error and no log line. What a relay
+// answers is quoted in errors as printable text without them, however it encodes
+// them (percent, base64, JSON), and without what looks like somebody else's token:
+// 16 hex digits in a row, or 40 characters of base64url.
 package relayclient

@@ -12,6 +12,7 @@ import (
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // The envelope is JSON whatever the push token holds, its members in the
@@ -41,12 +42,13 @@ func TestEnvelopeBytes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			phone := seal.GenerateKey()
 			devices := sharedKeyDevices(1)
-			devices[0].PushToken, devices[0].PublicKey = tt.token, phone.Public()
+			devices[0].PushToken, devices[0].PublicKey = secret.New(tt.token), phone.Public()
 			wantAllDelivered(t, client.Send(t.Context(), tt.push, devices), devices)
 
 			type envelope struct {
 				V          int    `json:"v"`
 				Device     string `json:"device"`
+				Suite      string `json:"suite"`
 				Ciphertext string `json:"ciphertext"`
 				CollapseID string `json:"collapseId"`
 				Priority   string `json:"priority"`
@@ -59,7 +61,7 @@ func TestEnvelopeBytes(t *testing.T) {
 			if _, err := seal.Open(phone, got.Ciphertext); err != nil {
 				t.Error(err)
 			}
-			want := envelope{1, tt.token, got.Ciphertext, id, tt.priority, tt.event}
+			want := envelope{1, tt.token, "x25519", got.Ciphertext, id, tt.priority, tt.event}
 			text, err := json.Marshal(want)
 			if err != nil {
 				t.Fatal(err)

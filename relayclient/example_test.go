@@ -11,6 +11,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // Page a phone, and see what it reads.
@@ -28,10 +29,10 @@ func ExampleClient_Send() {
 
 	alert := payload.NewFailure("node-a", "nightly-backup")
 	alert.LogTail = payload.LogTail("rsync: connection reset\ngave up\n")
-	push := relayclient.Push{Alert: alert, Salt: "4cf956b7261a9bc5628f2ffa5544190c"} // payload.NewSalt(), once
-	devices := []pairing.Device{{ID: "e692bcf665132031", PublicKey: phone.PublicKey(), PushToken: phone.PushToken()}}
+	push := relayclient.Push{Alert: alert, Salt: secret.New("4cf956b7261a9bc5628f2ffa5544190c")} // payload.NewSalt(), once
+	devices := []pairing.Device{{ID: "e692bcf665132031", PublicKey: phone.PublicKey(), PushToken: secret.New(phone.PushToken())}}
 	for _, outcome := range client.Send(context.Background(), push, devices) {
-		fmt.Println(outcome.DeviceID, outcome.Status, outcome.Err)
+		fmt.Println(outcome.DeviceID, outcome.Relay, outcome.Err)
 	}
 
 	received, err := phone.Received(relay)
@@ -41,7 +42,7 @@ func ExampleClient_Send() {
 	}
 	fmt.Println(received[0].Alert.Name, "on", received[0].Alert.Host, received[0].Alert.LogTail)
 	// Output:
-	// e692bcf665132031 202 <nil>
+	// e692bcf665132031 forwarded <nil>
 	// nightly-backup on node-a [rsync: connection reset gave up]
 }
 
@@ -59,7 +60,7 @@ func ExampleOutcome() {
 	defer client.Close()
 
 	push := relayclient.Push{Alert: payload.NewTest("node-a")}
-	devices := []pairing.Device{{ID: "e692bcf665132031", PublicKey: phone.PublicKey(), PushToken: phone.PushToken()}}
+	devices := []pairing.Device{{ID: "e692bcf665132031", PublicKey: phone.PublicKey(), PushToken: secret.New(phone.PushToken())}}
 	for _, outcome := range client.Send(context.Background(), push, devices) {
 		var answer *relayclient.StatusError
 		switch {
@@ -94,7 +95,11 @@ func ExampleNotifier() {
 		fmt.Println(err)
 		return
 	}
-	registry := pairing.NewRegistry(store)
+	registry, err := pairing.NewRegistry(store)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	client, err := relayclient.New(relay.URL)
 	if err != nil {
 		fmt.Println(err)
@@ -109,7 +114,7 @@ func ExampleNotifier() {
 
 	// When somebody pairs a phone (see pairing.Handler).
 	_, _, err = registry.Pair(context.Background(), pairing.Request{
-		Name: "parker's phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: phone.PushToken(),
+		Name: "parker's phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: secret.New(phone.PushToken()),
 	}, "parker")
 	if err != nil {
 		fmt.Println(err)
@@ -117,7 +122,10 @@ func ExampleNotifier() {
 	}
 
 	// Whenever a job fails.
-	notifier.Notify(context.Background(), payload.NewFailure("", "nightly-backup"))
+	if _, err := notifier.Notify(context.Background(), payload.NewFailure("", "nightly-backup")); err != nil {
+		fmt.Println("nobody was paged:", err)
+		return
+	}
 
 	received, err := phone.Received(relay)
 	if err != nil {

@@ -1,15 +1,19 @@
 package relayclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/url"
+	"runtime/debug"
+	"strings"
 
 	"github.com/sealpush/sealpush/internal/answer"
+	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient/pairing"
+	"github.com/sealpush/sealpush/seal"
 )
 
 // A TransportError is a POST that got no answer: the relay could not be
@@ -41,23 +45,8 @@ func (c *Client) transportError(ctx context.Context, err error, device pairing.D
 	if errors.Is(err, ctx.Err()) {
 		err = context.Cause(ctx)
 	}
-	return &TransportError{Relay: c.relay.display, Err: &cause{c.scrub(err.Error(), device), err}}
+	return &TransportError{Relay: c.relay.display, Err: answer.Error(err, c.secretsOf(device)...)}
 }
-
-// A cause is an error that others wrote: net/http quotes what a relay sends, and
-// a caller's transport may say anything. It is found by errors.Is and errors.As,
-// but whoever walks the chain and prints it prints text, which has no secrets.
-type cause struct {
-	text string
-	err  error
-}
-
-func (c *cause) Error() string        { return c.text }
-func (c *cause) Is(target error) bool { return errors.Is(c.err, target) }
-func (c *cause) As(target any) bool   { return errors.As(c.err, target) }
-
-// Format prints the text for every verb: one that fits no error prints fields.
-func (c *cause) Format(s fmt.State, _ rune) { io.WriteString(s, c.text) }
 
 // scrub makes one printable line of text that others wrote.
 func (c *Client) scrub(text string, device pairing.Device) string {
@@ -65,25 +54,83 @@ func (c *Client) scrub(text string, device pairing.Device) string {
 }
 
 func (c *Client) secretsOf(device pairing.Device) []string {
-	return append(c.relay.secrets[:len(c.relay.secrets):len(c.relay.secrets)], device.PushToken)
+	return append(c.relay.secrets[:len(c.relay.secrets):len(c.relay.secrets)], device.PushToken.Reveal())
 }
 
-func (c *Client) logFailure(ctx context.Context, outcome Outcome) {
-	if outcome.Err == nil {
-		return
+// A panicError is a panic of a caller's transport.
+type panicError struct {
+	text  string
+	stack string
+}
+
+// maxStack bounds what the log keeps of a stack, in bytes: the panic is at its start.
+const maxStack = 4 << 10
+
+// panicked makes an error of what was recovered. It has to be called by the
+// function that recovers, while the stack is still that of the panic.
+func (c *Client) panicked(value any, device pairing.Device) error {
+	stack := debug.Stack()
+	return &panicError{c.scrub(fmt.Sprint(value), device), string(stack[:min(len(stack), maxStack)])}
+}
+
+func (e *panicError) Error() string { return "relayclient: panic while posting: " + e.text }
+
+func (c *Client) logTrimmed(ctx context.Context, alert payload.Alert, suite seal.Suite, cut payload.Trimmed) {
+	if !cut.IsZero() {
+		c.log(ctx, slog.LevelDebug, "alert shortened to fit", alert, slog.String("suite", string(suite)),
+			slog.Int("log_lines_dropped", cut.LogLines), slog.Any("shortened", cut.Shortened), slog.Any("dropped", cut.Dropped))
 	}
-	c.log(ctx, slog.LevelWarn, "alert not delivered",
-		slog.String("device", outcome.DeviceID),
-		slog.Int("status", outcome.Status),
-		slog.Any("error", outcome.Err))
 }
 
-// log outlives a handler that panics.
-func (c *Client) log(ctx context.Context, level slog.Level, message string, attrs ...slog.Attr) {
+// logOutcome says of each device what somebody may have to look after. A copy
+// of an alert that another node sent is coalesced all day long.
+func (c *Client) logOutcome(ctx context.Context, alert payload.Alert, outcome Outcome) {
+	attrs := []slog.Attr{slog.String("device", outcome.DeviceID), slog.Int("status", outcome.Status)}
+	said := slog.String("outcome", string(outcome.Relay))
+	switch {
+	case outcome.Err != nil:
+		attrs = append(attrs, slog.Any("error", outcome.Err))
+		if crash, ok := errors.AsType[*panicError](outcome.Err); ok {
+			attrs = append(attrs, slog.String("stack", crash.stack))
+		}
+		c.log(ctx, slog.LevelWarn, "alert not delivered", alert, attrs...)
+	case outcome.Relay == Digested || outcome.Relay == Suppressed:
+		c.log(ctx, slog.LevelWarn, "alert accepted, but the phone does not ring", alert, append(attrs, said)...)
+	case outcome.Relay == Coalesced:
+		c.log(ctx, slog.LevelDebug, "alert accepted as a copy of one that the phone has", alert, append(attrs, said)...)
+	}
+}
+
+// log writes a line about an alert, which it names.
+func (c *Client) log(ctx context.Context, level slog.Level, message string, alert payload.Alert, attrs ...slog.Attr) {
+	c.logLine(ctx, level, message, append(named(alert), attrs...)...)
+}
+
+// logLine outlives a handler that panics.
+func (c *Client) logLine(ctx context.Context, level slog.Level, message string, attrs ...slog.Attr) {
 	defer func() { recover() }()
 	logger := c.logger
 	if logger == nil {
 		logger = slog.Default()
 	}
 	logger.LogAttrs(ctx, level, message, attrs...)
+}
+
+// maxNamed bounds what a log line quotes of an alert, in bytes.
+const maxNamed = 256
+
+// named is what a log line calls an alert by.
+func named(alert payload.Alert) []slog.Attr {
+	attrs := []slog.Attr{slog.String("kind", start(string(alert.Kind))), slog.String("name", start(alert.Name))}
+	if run := cmp.Or(alert.RunID, alert.RunKey); run != "" {
+		attrs = append(attrs, slog.String("run_id", start(run)))
+	}
+	return attrs
+}
+
+func start(text string) string {
+	if len(text) > maxNamed {
+		text = strings.ToValidUTF8(text[:maxNamed], "") + "…"
+	}
+	return text
 }

@@ -15,9 +15,10 @@ import (
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
-const salt = "4cf956b7261a9bc5628f2ffa5544190c"
+var salt = secret.New("4cf956b7261a9bc5628f2ffa5544190c")
 
 // phones returns n paired phones and the devices that a daemon knows them by.
 func phones(n int) ([]*relaytest.Phone, []pairing.Device) {
@@ -31,7 +32,7 @@ func phones(n int) ([]*relaytest.Phone, []pairing.Device) {
 }
 
 func deviceOf(phone *relaytest.Phone) pairing.Device {
-	return pairing.Device{ID: randomID(), Name: "phone", Platform: "ios", PushToken: phone.PushToken(), PublicKey: phone.PublicKey()}
+	return pairing.Device{ID: randomID(), Name: "phone", Platform: "ios", PushToken: secret.New(phone.PushToken()), PublicKey: phone.PublicKey()}
 }
 
 // sharedKeyDevices returns n devices with tokens of their own and one key, where
@@ -40,7 +41,7 @@ func sharedKeyDevices(n int) []pairing.Device {
 	key := seal.GenerateKey().Public()
 	devices := make([]pairing.Device, n)
 	for i := range devices {
-		devices[i] = pairing.Device{ID: randomID(), PushToken: randomID() + randomID(), PublicKey: key}
+		devices[i] = pairing.Device{ID: randomID(), PushToken: secret.New(randomID() + randomID()), PublicKey: key}
 	}
 	return devices
 }

@@ -110,7 +110,7 @@ func TestHostileRelays(t *testing.T) {
 		takes time.Duration // at most
 		want  func(relayclient.Outcome) bool
 	}{
-		{"hangs up at once", hangUp, 0, wantNoAnswer()},
+		{"hangs up at once", hangUp, limit, wantNoAnswer("no connection within 10s")},
 		{"reads nothing", func(net.Conn) { <-time.After(limit + time.Second) }, limit, wantNoAnswer("no answer within 10s")},
 		{"never answers", listen, limit, wantNoAnswer("no answer within 10s")},
 		{"hangs up after the request", answers(hangUp), 0, wantNoAnswer("EOF")},
@@ -158,21 +158,23 @@ func TestHostileRelays(t *testing.T) {
 }
 
 func TestHostileTLS(t *testing.T) {
+	const patience = relayclient.DefaultTimeout
 	tests := []struct {
 		name  string
 		relay hostile
+		takes time.Duration // at most
 		want  func(relayclient.Outcome) bool
 	}{
-		{"stalls", listen, wantNoAnswer("TLS handshake timeout")},
-		{"hangs up", hangUp, wantNoAnswer()},
-		{"speaks HTTP", afterHello("HTTP/1.1 400 Bad Request\r\n\r\n"), wantNoAnswer("HTTP response to HTTPS client")},
-		{"speaks nonsense", afterHello("nonsense that is long enough"), wantNoAnswer("tls")},
-		{"refuses", afterHello("\x15\x03\x03\x00\x02\x02\x28"), wantNoAnswer("handshake failure")},
+		{"stalls", listen, patience, wantNoAnswer("TLS handshake timeout")},
+		{"hangs up", hangUp, patience, wantNoAnswer("no connection within 10s")},
+		{"speaks HTTP", afterHello("HTTP/1.1 400 Bad Request\r\n\r\n"), 0, wantNoAnswer("HTTP response to HTTPS client")},
+		{"speaks nonsense", afterHello("nonsense that is long enough"), 0, wantNoAnswer("tls")},
+		{"refuses", afterHello("\x15\x03\x03\x00\x02\x02\x28"), 0, wantNoAnswer("handshake failure")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				survive(t, "https://relay.sealpush.test", tt.relay, new(atomic.Bool), 5*time.Second, tt.want)
+				survive(t, "https://relay.sealpush.test", tt.relay, new(atomic.Bool), tt.takes, tt.want)
 			})
 		})
 	}

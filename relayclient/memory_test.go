@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
@@ -17,7 +18,9 @@ type heapMeter struct {
 	highest  uint64
 }
 
-func (m *heapMeter) Forward(context.Context, relaytest.Message) error {
+func (m *heapMeter) Device(token string) (string, error) { return token, nil }
+
+func (m *heapMeter) Forward(context.Context, relay.Envelope) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.messages++; m.messages%100 == 0 {
@@ -37,7 +40,7 @@ func liveHeap() uint64 {
 // once, neither before they are posted nor after.
 func TestMemoryIsFlatOverManyDevices(t *testing.T) {
 	meter := &heapMeter{}
-	relay := relaytest.NewRelay(relaytest.WithForwarder(meter), relaytest.WithHistory(0), relaytest.WithoutPolicy())
+	relay := relaytest.NewRelay(relaytest.WithRelay(relay.WithForwarder(meter)), relaytest.WithHistory(0), relaytest.WithoutPolicy())
 	defer relay.Close()
 	client, _ := newClientAt(t, relay.URL, relayclient.WithMaxInFlight(4))
 	push := relayclient.Push{Alert: failure(), Salt: salt}

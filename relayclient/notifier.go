@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
+	"time"
 
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient/pairing"
@@ -31,34 +33,55 @@ func NewNotifier(client *Client, registry *pairing.Registry, host string) (*Noti
 		return nil, errors.New("relayclient: a Notifier needs a Client and a Registry")
 	}
 	if host == "" {
-		name, err := os.Hostname()
+		name, err := hostName(os.Hostname)
 		if err != nil {
-			return nil, errors.New("relayclient: the machine does not know its name; pass a host name to NewNotifier")
+			return nil, err
 		}
 		host = name
 	}
 	return &Notifier{client: client, registry: registry, host: host}, nil
 }
 
-// A NotifyOption changes one call of [Notifier.Notify]. It is a plain value.
-type NotifyOption func(*Push)
+func hostName(ask func() (string, error)) (string, error) {
+	name, err := ask()
+	if err != nil || name == "" {
+		return "", errors.New("relayclient: the machine does not know its name; pass a host name to NewNotifier")
+	}
+	return name, nil
+}
 
-// WithPriority sets the priority, which is TimeSensitive otherwise.
+// A NotifyOption changes one call of [Notifier.Notify].
+type NotifyOption func(*notifyConfig) error
+
+type notifyConfig struct {
+	priority Priority
+}
+
+// WithPriority sets the priority, which is [TimeSensitive] otherwise.
 func WithPriority(p Priority) NotifyOption {
-	return func(push *Push) { push.Priority = p }
+	return func(c *notifyConfig) error {
+		if p != TimeSensitive && p != Passive {
+			return fmt.Errorf("relayclient: %v: use TimeSensitive or Passive", p)
+		}
+		c.priority = p
+		return nil
+	}
 }
 
 // Notify sends the alert to every paired phone and returns an [Outcome] for
 // each. An alert without a host gets the notifier's.
 //
-// It has no error that a caller would have to handle. The registry is read from
-// a mirror at most a minute old, so a store that is down costs no page; see
-// [pairing.Registry.Recipients]. Nobody to page means no outcomes, and one line
-// in the log that says whether nobody is paired or the registry could not be
-// read yet.
-func (n *Notifier) Notify(ctx context.Context, alert payload.Alert, opts ...NotifyOption) []Outcome {
+// The error says why no POST was attempted: [ErrNobodyPaired],
+// [pairing.ErrUnavailable] (the registry cannot be read, and no phone is known
+// from before), [ErrInvalidAlert], [ErrClosed], or, when it is so for all phones,
+// [ErrUnusableDevice] or [ErrNotAttempted]. It is nil when one phone's POST was
+// attempted, whatever became of it. All that went wrong is in the log already.
+//
+// The registry is read from a copy at most a minute old, and a store that is
+// down costs no page; see [pairing.Registry.Recipients].
+func (n *Notifier) Notify(ctx context.Context, alert payload.Alert, opts ...NotifyOption) ([]Outcome, error) {
 	if n == nil || n.client == nil {
-		return nil
+		return nil, errNotifier
 	}
 	if ctx == nil {
 		ctx = context.Background()
@@ -66,49 +89,85 @@ func (n *Notifier) Notify(ctx context.Context, alert payload.Alert, opts ...Noti
 	if alert.Host == "" {
 		alert.Host = n.host
 	}
-	recipients := n.registry.Recipients(ctx)
-	kind := slog.String("alert", string(alert.Kind))
-	switch {
-	case len(recipients.Devices) > 0:
-	case recipients.Err != nil:
-		n.client.log(ctx, slog.LevelError, "alert not sent: registry unavailable, and no phone is known", kind)
-	default:
-		n.client.log(ctx, slog.LevelWarn, "alert not sent: no phone is paired", kind)
+	config, err := newNotifyConfig(opts)
+	if err != nil {
+		n.client.log(ctx, slog.LevelError, "alert not sent", alert, slog.Any("error", err))
+		return nil, err
 	}
-	push := Push{Alert: alert, Salt: recipients.Salt}
+	recipients := n.registry.Recipients(ctx)
+	if err := nobody(recipients); err != nil {
+		level := slog.LevelError
+		if err == ErrNobodyPaired {
+			level = slog.LevelWarn // no phone may be wanted
+		}
+		n.client.log(ctx, level, "alert not sent", alert, slog.Any("error", err))
+		return nil, err
+	}
+	outcomes := n.client.Send(ctx, Push{Alert: alert, Salt: recipients.Salt, Priority: config.priority}, recipients.Devices)
+	return outcomes, notAttempted(outcomes)
+}
+
+func newNotifyConfig(opts []NotifyOption) (config notifyConfig, err error) {
 	for _, opt := range opts {
-		if opt != nil {
-			opt(&push)
+		if opt == nil {
+			return config, errors.New("relayclient: a NotifyOption is nil: leave it out")
+		}
+		if err := opt(&config); err != nil {
+			return config, err
 		}
 	}
-	return n.client.Send(ctx, push, recipients.Devices)
+	return config, nil
+}
+
+// nobody returns why there is nobody to page, or nil if there is somebody.
+func nobody(recipients pairing.Recipients) error {
+	switch skipped := recipients.Skipped; {
+	case len(recipients.Devices) > 0:
+		return nil
+	case recipients.Err != nil:
+		return fmt.Errorf("relayclient: no phone is known: %w", recipients.Err)
+	case len(skipped) > 0:
+		return fmt.Errorf("%w: there is no other, of %d: %w", ErrUnusableDevice, len(skipped), skipped[0])
+	}
+	return ErrNobodyPaired
+}
+
+// notAttempted returns why none of the outcomes is that of a POST, or nil if one is.
+func notAttempted(outcomes []Outcome) error {
+	for _, outcome := range outcomes {
+		if !isAny(outcome.Err, ErrUnusableDevice, ErrNotAttempted, ErrInvalidAlert, ErrClosed) {
+			return nil
+		}
+	}
+	return outcomes[0].Err
+}
+
+func isAny(err error, targets ...error) bool {
+	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }
 
 // Test sends one phone a test alert, under a fresh collapse id, so that no relay
-// coalesces it. The error says that there is no such phone
-// ([pairing.ErrUnknownDevice]) or that the registry could not be asked
-// ([pairing.ErrUnavailable]); what became of the alert is in the [Outcome].
-func (n *Notifier) Test(ctx context.Context, deviceID string) (Outcome, error) {
+// coalesces it. It is a [pairing.Tester]: status is the relay's, or 0 when there
+// was none, and err is that of an [Outcome]. It is [pairing.ErrUnknownDevice] when
+// there is no such phone, and [pairing.ErrUnavailable] when the registry cannot be
+// asked. Whatever [WithPatience] says, it waits at most 3 s for a connection.
+func (n *Notifier) Test(ctx context.Context, deviceID string) (status int, err error) {
 	if n == nil || n.client == nil {
-		return Outcome{}, errors.New("relayclient: this Notifier was not made by NewNotifier")
+		return 0, errNotifier
 	}
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	device, err := n.registry.Device(ctx, deviceID)
 	if err != nil {
-		return Outcome{}, err
-	}
-	push := Push{Alert: payload.NewTest(n.host), CollapseID: payload.NewCollapseID()}
-	return n.client.Send(ctx, push, []pairing.Device{device})[0], nil
-}
-
-// TestStatus is for [pairing.Handler], which wants a [pairing.Tester]: it is
-// [Notifier.Test] in that form.
-func (n *Notifier) TestStatus(ctx context.Context, deviceID string) (status int, err error) {
-	outcome, err := n.Test(ctx, deviceID)
-	if err != nil {
 		return 0, err
 	}
+	outcome := n.client.send(ctx, Push{Alert: payload.NewTest(n.host)}, []pairing.Device{device}, testPatience)[0]
 	return outcome.Status, outcome.Err
 }
+
+// testPatience is how long somebody who tests a phone waits for a connection to the relay.
+const testPatience = 3 * time.Second
+
+// errNotifier is the error of a zero Notifier.
+var errNotifier = errors.New("relayclient: this Notifier was not made by NewNotifier")

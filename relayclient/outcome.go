@@ -1,11 +1,14 @@
 package relayclient
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/sealpush/sealpush/internal/answer"
 )
 
 // Errors that an [Outcome]'s Err answers to with [errors.Is].
@@ -19,9 +22,17 @@ var (
 	// ended before its turn came.
 	ErrNotAttempted = errors.New("relayclient: not attempted")
 	// ErrUnusableDevice is a device that cannot be sent to: its key or its push
-	// token is unusable. The phone has to be paired again.
+	// token is unusable, and the phone has to be paired again, or this node does
+	// not seal to its suite.
 	ErrUnusableDevice = errors.New("relayclient: unusable device")
+	// ErrInvalidAlert is an alert that cannot be sent to anybody: a *payload.FieldError
+	// or a *payload.SizeError says why, or a text what is wrong with the [Push].
+	ErrInvalidAlert = errors.New("relayclient: alert cannot be sent")
 )
+
+// ErrNobodyPaired is the error of a [Notifier.Notify] with nobody to page: the
+// registry was read, and no phone is paired.
+var ErrNobodyPaired = errors.New("relayclient: no phone is paired")
 
 // An Outcome says what became of an alert for one device. It is a plain value.
 type Outcome struct {
@@ -29,10 +40,50 @@ type Outcome struct {
 	DeviceID string
 	// Status is the relay's HTTP status, or 0 when there was no answer.
 	Status int
+	// Relay is what a relay that accepted the alert said of it. Only Forwarded,
+	// or nothing, can make the phone ring; nothing is said by a relay that does
+	// not keep to the protocol. It is the relay's word, which nobody can check.
+	Relay RelayOutcome
+	// TrimmedToFloor means that the relay refuses more than 3000 characters of
+	// ciphertext, and the alert was cut to fit them: see WithMaxCiphertext.
+	TrimmedToFloor bool
 	// Err is nil when the relay accepted the alert (2xx): it has taken
 	// responsibility for forwarding, which is not yet a page on a phone. Any
 	// other answer is a *StatusError.
 	Err error
+}
+
+// A RelayOutcome is what a relay says of an alert that it accepted (live
+// protocol, "Relay"). It is one of the four below, or empty.
+type RelayOutcome string
+
+// What becomes of an accepted alert.
+const (
+	Forwarded  RelayOutcome = "forwarded"  // given to the push service
+	Coalesced  RelayOutcome = "coalesced"  // the phone got the same alert less than 75 s ago
+	Suppressed RelayOutcome = "suppressed" // it comes too often: the phone is reminded of it every 30 minutes
+	Digested   RelayOutcome = "digested"   // the device's quota is used up: the phone is told so once an hour, silently
+)
+
+// maxAnswer bounds how much of a relay's 2xx body is read, in bytes.
+const maxAnswer = 4 << 10
+
+// readRelayOutcome reads the body of a 2xx. What it cannot read says nothing.
+func readRelayOutcome(resp *http.Response) RelayOutcome {
+	var said struct {
+		Outcome RelayOutcome `json:"outcome"`
+	}
+	if resp.ContentLength == 0 {
+		return ""
+	}
+	if text, err := answer.Read(resp, maxAnswer); err != nil || json.Unmarshal(text, &said) != nil {
+		return ""
+	}
+	switch said.Outcome {
+	case Forwarded, Coalesced, Suppressed, Digested:
+		return said.Outcome
+	}
+	return ""
 }
 
 // A StatusError is an answer of a relay that is not 2xx. It answers to
@@ -40,18 +91,26 @@ type Outcome struct {
 type StatusError struct {
 	// StatusCode is the HTTP status.
 	StatusCode int
+	// LeadsTo is the URL that a redirect leads to, without credentials, query
+	// and secrets; empty when it does not say so, or leads nowhere.
+	LeadsTo string
 	// Body is the start of the answer as one line of printable text, at most 512
 	// bytes, without secrets.
 	Body string
 	// RetryAfter is the relay's Retry-After, 0 to 24 hours. Nothing waits for
 	// it: an alert is never sent twice.
 	RetryAfter time.Duration
+
+	namesCiphertext bool // a 400 whose body has that word in it, as the relay sent it
 }
 
 // Error names the status and quotes the body.
 func (e *StatusError) Error() string {
 	text := strings.TrimSpace(fmt.Sprintf("relayclient: relay answered %d %s", e.StatusCode, http.StatusText(e.StatusCode)))
-	if e.StatusCode/100 == 3 {
+	switch {
+	case e.StatusCode/100 == 3 && e.LeadsTo != "":
+		text += " (redirects are not followed: configure the URL it leads to, " + e.LeadsTo + ")"
+	case e.StatusCode/100 == 3:
 		text += " (redirects are not followed: configure the URL it leads to)"
 	}
 	if e.Body != "" {

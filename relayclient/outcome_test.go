@@ -2,6 +2,7 @@ package relayclient_test
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -48,9 +49,49 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
+// What a relay says of an alert that it took is believed, bounded, and logged when the phone stays silent.
+func TestRelaySaysWhatBecomesOfAnAlert(t *testing.T) {
+	tests := []struct {
+		name, body string
+		want       relayclient.RelayOutcome
+		level      string // of the line in the log; "" for none
+	}{
+		{"forwarded", `{"v":1,"outcome":"forwarded"}`, relayclient.Forwarded, ""},
+		{"coalesced", `{"v":1,"outcome":"coalesced"}`, relayclient.Coalesced, "DEBUG"},
+		{"suppressed", `{"v":1,"outcome":"suppressed"}`, relayclient.Suppressed, "WARN"},
+		{"digested", `{"v":1,"outcome":"digested","resets":"2026-08-01"}`, relayclient.Digested, "WARN"},
+		{"nothing", ``, "", ""},
+		{"no outcome", `{"v":1}`, "", ""},
+		{"an unknown one", `{"v":1,"outcome":"framed \n level=ERROR"}`, "", ""},
+		{"no text", `{"v":1,"outcome":["digested"]}`, "", ""},
+		{"no JSON", `<html>digested</html>`, "", ""},
+		{"too much", strings.Repeat(" ", 5000) + `{"v":1,"outcome":"digested"}`, "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			relay := relaytest.NewRelay(relaytest.InMemory())
+			defer relay.Close()
+			client, log := newClient(t, relay)
+			_, devices := phones(1)
+			relay.Script(1, relaytest.Answer{Status: 202, Body: tt.body})
+			outcome := client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices)[0]
+			if outcome.Relay != tt.want || outcome.Status != 202 || outcome.Err != nil {
+				t.Errorf("%+v", outcome)
+			}
+			lines := strings.Join(log.lines(), "\n")
+			if tt.level == "" && lines != "" || !strings.Contains(lines, "level="+tt.level) && tt.level != "" {
+				t.Errorf("log %q", lines)
+			}
+			if said := fmt.Sprintf("kind=failure name=nightly-backup device=%s status=202 outcome=%s", devices[0].ID, tt.want); lines != "" && !strings.Contains(lines, said) {
+				t.Errorf("log %q, want %q", lines, said)
+			}
+		})
+	}
+}
+
 func TestNoAnswerIsATransportError(t *testing.T) {
 	relay := relaytest.NewRelay()
-	client, log := newClientAt(t, relay.URL)
+	client, log := newClientAt(t, relay.URL, relayclient.WithPatience(100*time.Millisecond))
 	_, devices := phones(2)
 	push := relayclient.Push{Alert: failure(), Salt: salt}
 
@@ -106,10 +147,12 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return nil }
 	client, _ := newClientAt(t, relay.URL, relayclient.WithHTTPClient(own))
 	_, devices := phones(1)
+	location := strings.Replace(other.URL, "//", "//user:hunter2@", 1) + "/v2?key=topsecret#part"
 	for _, status := range []int{301, 302, 303, 307, 308} {
-		relay.Script(1, relaytest.Answer{Status: status, Header: http.Header{"Location": {other.URL}}})
+		relay.Script(1, relaytest.Answer{Status: status, Header: http.Header{"Location": {location}}})
 		outcome := client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices)[0]
-		if outcome.Status != status || !strings.Contains(outcome.Err.Error(), "redirects are not followed") {
+		want := "redirects are not followed: configure the URL it leads to, " + other.URL + "/v2)"
+		if outcome.Status != status || !strings.Contains(outcome.Err.Error(), want) {
 			t.Errorf("%d: %+v", status, outcome)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sealpush/sealpush/relayclient"
 )
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) {
 	if url == "" {
 		os.Exit(m.Run())
 	}
-	client, err := relayclient.New(url)
+	client, err := relayclient.New(url, relayclient.WithPatience(200*time.Millisecond))
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -71,5 +72,25 @@ func TestProxyCredentialsAreNeverShown(t *testing.T) {
 				t.Errorf("outcome %q", out)
 			}
 		})
+	}
+}
+
+// A proxy that does not let us through will not a second later. One that cannot reach the relay may.
+func TestProxyRefusalEndsTheWait(t *testing.T) {
+	for status, want := range map[int]string{
+		http.StatusForbidden:          "the proxy refuses to connect: 403",
+		http.StatusProxyAuthRequired:  "the proxy refuses to connect: 407",
+		http.StatusServiceUnavailable: "no connection within 200ms",
+	} {
+		asked := 0
+		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked++
+			w.WriteHeader(status)
+		}))
+		out := sendInProcess(t, "https://relay.sealpush.test/push", "HTTPS_PROXY="+proxy.URL, "https_proxy="+proxy.URL)
+		if !strings.Contains(out, want) || (asked > 1) != (status/100 == 5) {
+			t.Errorf("%d: asked %d times, outcome %q", status, asked, out)
+		}
+		proxy.Close()
 	}
 }

@@ -2,7 +2,6 @@ package relayclient
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,16 +10,18 @@ import (
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // A Push is one alert on its way to any number of devices. It is a plain value.
 // It prints, logs and encodes to JSON without its salt and what its alert says.
 type Push struct {
-	// Alert is fitted to seal.MaxPlaintext bytes; the caller's stays as it is.
+	// Alert is fitted to what a ciphertext to each device holds, see
+	// WithMaxCiphertext; the caller's stays as it is.
 	Alert payload.Alert
 	// Salt is the installation's secret, from payload.NewSalt, with which the
 	// collapse id is derived. Every node must use the same one.
-	Salt string
+	Salt secret.Text
 	// CollapseID, 32 lower-case hex digits, takes the place of the derived id.
 	// Test alerts without one get a fresh random id.
 	CollapseID string
@@ -60,67 +61,86 @@ const maxPushToken = 4096
 
 // message is what the envelopes of one push have in common.
 type message struct {
-	plaintext  []byte
-	trimmed    payload.Trimmed
+	alert      payload.Alert // which the log names
 	collapseID string
 	priority   string
 	event      bool
+	suites     []seal.Suite // of the devices
+	limit      int          // how many characters of ciphertext the relay is trusted to take
+	fits       fits         // to the budgets of all suites, at the limit and at the floor
+	sending    *sending     // has the connections; nil with WithHTTPClient
 }
 
-func newMessage(push Push) (message, error) {
+func newMessage(push Push, devices []pairing.Device, limit int) (message, error) {
 	if push.Priority != TimeSensitive && push.Priority != Passive {
-		return message{}, fmt.Errorf("relayclient: %v: use TimeSensitive or Passive", push.Priority)
+		return message{}, fmt.Errorf("%w: %v: use TimeSensitive or Passive", ErrInvalidAlert, push.Priority)
 	}
-	fitted, err := payload.Fit(push.Alert, seal.MaxPlaintext)
-	if err != nil {
-		return message{}, fmt.Errorf("relayclient: alert cannot be sent: %w", err)
+	m := message{
+		alert:    push.Alert,
+		priority: push.Priority.String(),
+		event:    push.Alert.Kind == payload.KindEvent,
+		suites:   suitesOf(devices),
+		limit:    limit,
+		fits:     fits{},
 	}
-	id, err := collapseID(push, fitted.Alert)
-	if err != nil {
-		return message{}, err
+	var problem error
+	failed := 0
+	for _, suite := range m.suites {
+		m.fits.prepare(push.Alert, suite, limit)
+		m.fits.prepare(push.Alert, suite, ciphertextFloor)
+		if _, err := m.fits.to(suite, limit); err != nil {
+			problem = err
+			failed++
+		}
 	}
-	return message{
-		plaintext:  fitted.Plaintext,
-		trimmed:    fitted.Trimmed,
-		collapseID: id,
-		priority:   push.Priority.String(),
-		event:      push.Alert.Kind == payload.KindEvent,
-	}, nil
+	if failed == len(m.suites) {
+		return message{}, fmt.Errorf("%w: %w", ErrInvalidAlert, problem)
+	}
+	var err error
+	m.collapseID, err = collapseID(push)
+	return m, err
 }
 
-// collapseID derives the id from the fitted alert, as every other node does.
-func collapseID(push Push, fitted payload.Alert) (string, error) {
+// collapseID derives the id from the alert before fitting, as every other node
+// does, so that devices and nodes with different budgets have one id.
+func collapseID(push Push) (string, error) {
 	switch {
 	case push.CollapseID != "":
 		if len(push.CollapseID) != 32 || strings.Trim(push.CollapseID, "0123456789abcdef") != "" {
-			return "", errors.New("relayclient: Push.CollapseID must be 32 lower-case hex digits; leave it empty to derive it")
+			return "", fmt.Errorf("%w: Push.CollapseID must be 32 lower-case hex digits; leave it empty to derive it", ErrInvalidAlert)
 		}
 		return push.CollapseID, nil
-	case fitted.Kind == payload.KindTest:
+	case push.Alert.Kind == payload.KindTest:
 		return payload.NewCollapseID(), nil
-	case push.Salt == "":
+	case push.Salt.IsZero():
 		// Without a salt the relay could look job names up in a word list.
-		return "", errors.New("relayclient: Push.Salt is empty; make one with payload.NewSalt once and keep it beside the devices")
+		return "", fmt.Errorf("%w: Push.Salt is empty; make one with payload.NewSalt once and keep it beside the devices", ErrInvalidAlert)
 	}
-	return fitted.CollapseID(push.Salt), nil
+	return push.Alert.CollapseID(push.Salt), nil
 }
 
-// envelopeFor seals the message to a device and returns the body of its POST
+// envelopeFor seals the plaintext to a device and returns the body of its POST
 // (relay protocol, "Inbound request"). Only the push token can hold what JSON
 // must escape; encoding/json would search the ciphertext for it and copy it.
-func (m message) envelopeFor(device pairing.Device) ([]byte, error) {
-	if device.PushToken == "" || len(device.PushToken) > maxPushToken || !utf8.ValidString(device.PushToken) {
+func (m message) envelopeFor(device pairing.Device, plaintext []byte) ([]byte, error) {
+	if device.Unusable != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnusableDevice, device.Unusable)
+	}
+	pushToken := device.PushToken.Reveal()
+	if pushToken == "" || len(pushToken) > maxPushToken || !utf8.ValidString(pushToken) {
 		return nil, fmt.Errorf("%w: its push token is empty, too long or not text; pair the phone again", ErrUnusableDevice)
 	}
-	token, err := json.Marshal(device.PushToken)
+	token, err := json.Marshal(pushToken)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnusableDevice, err)
 	}
-	body := make([]byte, 0, len(token)+seal.MaxCiphertext+envelopeRoom)
+	body := make([]byte, 0, len(token)+m.limit+envelopeRoom)
 	body = append(body, `{"v":1,"device":`...)
 	body = append(body, token...)
-	body = append(body, `,"ciphertext":"`...)
-	body, err = seal.AppendSeal(body, device.PublicKey, m.plaintext)
+	body = append(body, `,"suite":"`...)
+	body = append(body, device.PublicKey.Suite()...)
+	body = append(body, `","ciphertext":"`...)
+	body, err = seal.AppendSeal(body, device.PublicKey, plaintext)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnusableDevice, err)
 	}

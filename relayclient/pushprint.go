@@ -9,7 +9,7 @@ import (
 
 // String names the push by the kind of its alert, and says nothing that the
 // relay does not learn.
-func (p Push) String() string { return fmt.Sprintf("%s push of a %s alert", p.Priority, p.Alert.Kind) }
+func (p Push) String() string { return fmt.Sprintf("%s push of a %q alert", p.Priority, p.Alert.Kind) }
 
 // Format prints what [Push.String] returns, whatever the verb.
 func (p Push) Format(s fmt.State, _ rune) { io.WriteString(s, p.String()) }

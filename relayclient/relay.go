@@ -3,12 +3,13 @@ package relayclient
 import (
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 
 	"github.com/sealpush/sealpush/internal/answer"
+	"github.com/sealpush/sealpush/internal/input"
 )
 
 // relay is where envelopes go.
@@ -27,8 +28,11 @@ var errRelayURL = errors.New("relayclient: the relay URL is not usable: it must 
 // the secrets in it.
 const maxURL = 8000
 
-func parseRelay(text string) (*relay, error) {
-	text = strings.TrimSpace(text)
+func parseRelay(raw string) (*relay, error) {
+	text, err := input.Text(raw)
+	if err != nil {
+		return nil, fmt.Errorf("relayclient: the relay URL %w", err)
+	}
 	u, err := url.Parse(text)
 	if err != nil || len(text) > maxURL || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || !isPort(u.Port()) {
 		return nil, errRelayURL

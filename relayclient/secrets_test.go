@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
@@ -19,7 +20,8 @@ func TestRelayURLs(t *testing.T) {
 	for _, url := range []string{
 		"", "relay.example", "ftp://relay.example", "https://", "https:///path", "//relay.example/", "https://:443/",
 		"http://relay.example:port/", "mailto:a@b", "https://user:pa ss@relay.example/", "https://user:pass%zz@relay.example",
-		"https://user:hunter2/x@relay.example/",
+		"https://user:hunter2/x@relay.example/", "https://relay.example/hunter2 path",
+		"https://relay.example/hunter2\u200B", "https://relay.example/\x00hunter2", "https://relay.example/\xffhunter2",
 	} {
 		_, err := relayclient.New(url)
 		if err == nil {
@@ -32,7 +34,7 @@ func TestRelayURLs(t *testing.T) {
 			}
 		}
 	}
-	for _, url := range []string{"http://relay.example", "https://relay.example:8443/v1/push?x=1", " https://[::1]:8443/ \n"} {
+	for _, url := range []string{"http://relay.example", "https://relay.example:8443/v1/push?x=1", " https://[::1]:8443/ \n", "\uFEFFhttps://relay.example\r\n"} {
 		if _, err := relayclient.New(url); err != nil {
 			t.Errorf("%q: %v", url, err)
 		}
@@ -84,12 +86,26 @@ func TestPathIsNeverShown(t *testing.T) {
 	}
 }
 
+// Words are no secrets, though the relay's path has one of them.
+func TestWordsOfThePathDoNotShredErrors(t *testing.T) {
+	relay := relaytest.NewRelay()
+	defer relay.Close()
+	client, log := newClientAt(t, relay.URL+"/notifications")
+	_, devices := phones(1)
+	const said = "the notification topic takes no notifications"
+	relay.Script(1, relaytest.Answer{Status: 400, Body: said})
+	outcome := client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices)[0]
+	if !strings.Contains(outcome.Err.Error(), said) || !strings.Contains(strings.Join(log.lines(), ""), said) {
+		t.Errorf("%v", outcome.Err)
+	}
+}
+
 // A value of a character or three is in every other word.
 func TestShortQueryValuesDoNotShredErrors(t *testing.T) {
 	relay := relaytest.NewRelay()
 	url := relay.URL + "/?v=1&format=on&key=topsecretquery"
 	relay.Close()
-	client, _ := newClientAt(t, url)
+	client, _ := newClientAt(t, url, relayclient.WithPatience(100*time.Millisecond))
 	_, devices := phones(1)
 	err := client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices)[0].Err
 	if address := strings.TrimPrefix(relay.URL, "http://"); !strings.Contains(err.Error(), "dial tcp "+address+": con") {
@@ -104,7 +120,7 @@ func TestCredentialsAreSentAndNeverShown(t *testing.T) {
 	relay := relaytest.NewRelay()
 	defer relay.Close()
 	url := strings.Replace(relay.URL, "http://", "http://parker:correct%20horse@", 1) + "/?key=topsecretquery"
-	client, log := newClientAt(t, url)
+	client, log := newClientAt(t, url, relayclient.WithPatience(100*time.Millisecond))
 	_, devices := phones(2)
 	push := relayclient.Push{Alert: failure(), Salt: salt}
 
@@ -118,7 +134,7 @@ func TestCredentialsAreSentAndNeverShown(t *testing.T) {
 	// A relay that quotes all it was sent, and one that is not there.
 	basic := base64.StdEncoding.EncodeToString([]byte("parker:correct horse"))
 	relay.Script(2, relaytest.Answer{Status: 400, Body: strings.Join([]string{
-		"you sent", url, basic, devices[0].PushToken, strings.ToUpper(devices[1].PushToken), devices[0].PushToken[10:30], "correct horse",
+		"you sent", url, basic, devices[0].PushToken.Reveal(), strings.ToUpper(devices[1].PushToken.Reveal()), devices[0].PushToken.Reveal()[10:30], "correct horse",
 	}, " ")})
 	outcomes := client.Send(t.Context(), push, devices)
 	relay.Close()
@@ -140,8 +156,8 @@ func TestCredentialsAreSentAndNeverShown(t *testing.T) {
 	fmt.Fprintf(&shown, "%v %+v %#v %s\n", client, client, client, strings.Join(log.lines(), "\n"))
 	slog.New(slog.NewJSONHandler(&shown, nil)).Info("x", "client", client, "outcomes", outcomes)
 	for _, secret := range []string{
-		"parker", "correct", "horse", "topsecretquery", basic[:8], salt[:8],
-		devices[0].PushToken[:8], devices[1].PushToken[20:28], strings.ToUpper(devices[1].PushToken[:8]),
+		"parker", "correct", "horse", "topsecretquery", basic[:8], salt.Reveal()[:8],
+		devices[0].PushToken.Reveal()[:8], devices[1].PushToken.Reveal()[20:28], strings.ToUpper(devices[1].PushToken.Reveal()[:8]),
 	} {
 		if strings.Contains(shown.String(), secret) {
 			t.Errorf("%q is shown:\n%s", secret, shown.String())

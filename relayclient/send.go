@@ -5,15 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/sealpush/sealpush/internal/answer"
+	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient/pairing"
+	"github.com/sealpush/sealpush/seal"
 )
 
 // Send seals the push to each device and posts it to the relay, at most
@@ -23,33 +25,46 @@ import (
 // The context bounds the whole: POSTs in flight when it ends are abandoned, and
 // devices whose turn had not come are [ErrNotAttempted]. An alert that cannot be
 // sent to anybody (it is not valid, too large, or has no salt) gives every
-// device the same error. What had to be cut to make it fit is logged at Debug;
-// payload.Fit tells a caller.
+// device the same error. It is fitted once for each suite among the devices' keys.
+// What had to be cut is logged at Debug; payload.Fit tells a caller.
 func (c *Client) Send(ctx context.Context, push Push, devices []pairing.Device) []Outcome {
+	return c.send(ctx, push, devices, maxPatience)
+}
+
+// send is Send with at most so much patience.
+func (c *Client) send(ctx context.Context, push Push, devices []pairing.Device, patience time.Duration) []Outcome {
 	outcomes := make([]Outcome, len(devices))
 	for i, device := range devices {
 		outcomes[i] = Outcome{DeviceID: device.ID, Err: errUnfinished}
 	}
-	if c == nil || c.http == nil {
+	if c == nil || c.relay == nil {
 		return failAll(outcomes, errors.New("relayclient: this Client was not made by New"))
 	}
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	message, err := newMessage(push)
-	if c.closed.Load() {
+	limit := c.maxCiphertext
+	if c.short.remembered() {
+		limit = ciphertextFloor
+	}
+	message, err := newMessage(push, devices, limit)
+	switch {
+	case c.closed.Load():
 		err = ErrClosed
+	case err == nil && c.pool != nil:
+		if message.sending, err = c.pool.begin(c.maxInFlight, min(c.patience, patience)); err == nil {
+			defer message.sending.end()
+		}
 	}
 	if err != nil {
-		c.log(ctx, slog.LevelError, "alert not sent to any device", slog.Int("devices", len(devices)), slog.Any("error", err))
+		c.log(ctx, slog.LevelError, "alert not sent", push.Alert, slog.Int("devices", len(devices)), slog.Any("error", err))
 		return failAll(outcomes, err)
 	}
-	if cut := message.trimmed; !cut.IsZero() {
-		c.log(ctx, slog.LevelDebug, "alert shortened to fit", slog.Int("log_lines_dropped", cut.LogLines),
-			slog.Any("shortened", cut.Shortened), slog.Any("dropped", cut.Dropped))
+	for _, suite := range message.suites {
+		if fitted, err := message.fits.to(suite, limit); err == nil {
+			c.logTrimmed(ctx, push.Alert, suite, fitted.Trimmed)
+		}
 	}
-	c.pool.enter()
-	defer c.pool.leave()
 	c.fanOut(ctx, message, devices, outcomes)
 	return outcomes
 }
@@ -69,92 +84,131 @@ func failAll(outcomes []Outcome, err error) []Outcome {
 // taken, seals to it and posts; so a slow relay holds up at most its own share.
 func (c *Client) fanOut(ctx context.Context, message message, devices []pairing.Device, outcomes []Outcome) {
 	var taken atomic.Int64
-	work := func(ctx context.Context) {
-		for i := taken.Add(1) - 1; i < int64(len(devices)); i = taken.Add(1) - 1 {
-			outcomes[i].Status, outcomes[i].Err = c.deliver(ctx, message, devices[i])
-			c.logFailure(ctx, outcomes[i])
-		}
-	}
 	var workers sync.WaitGroup
-	vanguard := newVanguard()
-	workers.Go(func() {
-		defer vanguard.arrived()
-		work(vanguard.watch(ctx))
-	})
-	if len(devices) > 1 {
-		vanguard.wait(ctx)
-	}
-	for range min(c.maxInFlight, len(devices)) - 1 {
-		workers.Go(func() { work(ctx) })
+	for range min(c.maxInFlight, len(devices)) {
+		workers.Go(func() {
+			for i := taken.Add(1) - 1; i < int64(len(devices)); i = taken.Add(1) - 1 {
+				outcomes[i] = c.deliver(ctx, message, devices[i])
+				c.logOutcome(ctx, message.alert, outcomes[i])
+			}
+		})
 	}
 	workers.Wait()
 }
 
 // deliver turns even a panic, which can only come from a caller's transport,
 // into an error of this device.
-func (c *Client) deliver(ctx context.Context, message message, device pairing.Device) (status int, err error) {
+func (c *Client) deliver(ctx context.Context, message message, device pairing.Device) (outcome Outcome) {
+	outcome.DeviceID = device.ID
 	defer func() {
 		if cause := recover(); cause != nil {
-			status, err = 0, fmt.Errorf("relayclient: panic while posting: %s", c.scrub(fmt.Sprint(cause), device))
+			outcome.Status, outcome.Err = 0, c.panicked(cause, device)
 		}
 	}()
 	if ctx.Err() != nil {
-		return 0, fmt.Errorf("%w: %w", ErrNotAttempted, context.Cause(ctx))
+		outcome.Err = fmt.Errorf("%w: %w", ErrNotAttempted, context.Cause(ctx))
+		return outcome
 	}
-	body, err := message.envelopeFor(device)
+	suite := device.PublicKey.Suite()
+	switch {
+	case device.Unusable != nil:
+		outcome.Err = fmt.Errorf("%w: %w", ErrUnusableDevice, device.Unusable)
+		return outcome
+	case suite == "":
+		outcome.Err = fmt.Errorf("%w: %w: there is none; pair the phone again", ErrUnusableDevice, seal.ErrInvalidKey)
+		return outcome
+	}
+	fitted, err := message.fits.to(suite, message.limit)
 	if err != nil {
-		return 0, err
+		outcome.Err = fmt.Errorf("%w: %w", ErrInvalidAlert, err)
+		return outcome
 	}
-	return c.post(ctx, body, device)
+	outcome.TrimmedToFloor = message.limit < c.maxCiphertext && !fitted.Trimmed.IsZero()
+	c.sealAndPost(ctx, message, device, fitted, &outcome)
+	if refused, ok := errors.AsType[*StatusError](outcome.Err); ok && refused.namesCiphertext && exceedsFloor(suite, fitted.Plaintext) {
+		c.postAtFloor(ctx, message, device, &outcome)
+	}
+	return outcome
 }
 
-// post makes the one attempt.
-func (c *Client) post(ctx context.Context, body []byte, device pairing.Device) (int, error) {
+// postAtFloor makes the one second POST that there is: after a 400 that names the
+// ciphertext, with the alert fitted to what every relay takes. Its answer is final.
+func (c *Client) postAtFloor(ctx context.Context, message message, device pairing.Device, outcome *Outcome) {
+	if c.short.note() {
+		c.log(ctx, slog.LevelWarn, "relay takes no more than 3000 characters of ciphertext, so alerts are cut to that", message.alert,
+			slog.Int("max_ciphertext", message.limit))
+	}
+	fitted, err := message.fits.to(device.PublicKey.Suite(), ciphertextFloor)
+	if err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		outcome.Err = fmt.Errorf("%w; not posted again with less: %w", outcome.Err, err)
+		return
+	}
+	outcome.TrimmedToFloor = true
+	c.sealAndPost(ctx, message, device, fitted, outcome)
+}
+
+func (c *Client) sealAndPost(ctx context.Context, message message, device pairing.Device, fitted payload.Fitted, outcome *Outcome) {
+	body, err := message.envelopeFor(device, fitted.Plaintext)
+	if err != nil {
+		outcome.Err = err
+		return
+	}
+	outcome.Status, outcome.Relay, outcome.Err = c.post(ctx, message.sending, body, device)
+}
+
+// post sends the envelope, on another connection as long as nothing of it was sent on the last. It returns the relay's
+// status and what a relay that took the alert said of it.
+func (c *Client) post(ctx context.Context, sending *sending, body []byte, device pairing.Device) (int, RelayOutcome, error) {
+	if sending == nil {
+		return c.exchange(ctx, c.http.Do, body, device)
+	}
+	var cause error
+	for tries := 1; ; tries++ {
+		conn, err := sending.connect(ctx, tries, cause)
+		if err != nil {
+			return 0, "", c.transportError(ctx, err, device)
+		}
+		roundTrip := func(req *http.Request) (*http.Response, error) { return sending.roundTrip(conn, req) }
+		status, said, err := c.exchange(ctx, roundTrip, body, device)
+		unsent, ok := errors.AsType[*unsentError](err)
+		if !ok {
+			return status, said, err
+		}
+		cause = unsent.err
+	}
+}
+
+// exchange makes one attempt.
+func (c *Client) exchange(ctx context.Context, do func(*http.Request) (*http.Response, error), body []byte, device pairing.Device) (int, RelayOutcome, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, c.tooLate)
 	defer cancel()
-	resp, err := c.do(ctx, body)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.relay.url, bytes.NewReader(body))
 	if err != nil {
-		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errHangsUp) {
-			c.pool.distrust()
-		}
-		return 0, c.transportError(ctx, err, device)
+		return 0, "", errRelayURL
+	}
+	c.relay.setHeaders(req.Header)
+	resp, err := do(req)
+	if err != nil {
+		return 0, "", c.transportError(ctx, err, device)
 	}
 	defer answer.Drain(resp.Body)
+	c.clock.check(ctx, c, resp.Header)
 	if resp.StatusCode/100 == 2 {
-		return resp.StatusCode, nil
+		return resp.StatusCode, readRelayOutcome(resp), nil
 	}
-	return resp.StatusCode, &StatusError{
-		StatusCode: resp.StatusCode,
-		Body:       answer.Text(resp.Body, c.secretsOf(device)...),
-		RetryAfter: answer.RetryAfter(resp.Header, time.Now()),
-	}
-}
-
-// do sends the request, and again on another connection if none of it was sent.
-func (c *Client) do(ctx context.Context, body []byte) (*http.Response, error) {
-	for tries := 1; ; tries++ {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.relay.url, bytes.NewReader(body))
-		if err != nil {
-			return nil, errRelayURL
-		}
-		c.relay.setHeaders(req.Header)
-		resp, err := c.http.Do(req)
-		if err == nil || !unsent(err) || tries == maxTries {
-			return resp, err
-		}
-		c.pool.closeIdle() // the relay is hanging up on all of them
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what a failing body gave before it failed counts
+	return resp.StatusCode, "", &StatusError{
+		StatusCode:      resp.StatusCode,
+		LeadsTo:         answer.LeadsTo(resp, c.secretsOf(device)...),
+		Body:            answer.Line(string(text), c.secretsOf(device)...),
+		RetryAfter:      answer.RetryAfter(resp.Header, time.Now()),
+		namesCiphertext: resp.StatusCode == http.StatusBadRequest && namesCiphertext(text),
 	}
 }
 
-// maxTries bounds what a relay that hangs up on every new connection can cause.
-const maxTries = 3
-
-// unsent reports whether the relay had closed the connection before the request
-// began. In all such cases but one net/http itself takes another connection; this
-// one it leaves to the caller unless the method is idempotent, although its
-// readLoop closes the connection before a byte can be written. The error is not
-// exported.
-func unsent(err error) bool {
-	wrapper, ok := errors.AsType[*url.Error](err)
-	return ok && wrapper.Err.Error() == "http: server closed idle connection"
-}
+// maxErrorBody is how much is read of an answer that is not 2xx, in bytes: 512
+// characters, however they are encoded.
+const maxErrorBody = 2048

@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"github.com/sealpush/sealpush/payload"
+	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 func TestPhoneReadsWhatTheDaemonSent(t *testing.T) {
@@ -45,18 +47,18 @@ func TestEnvelope(t *testing.T) {
 	tests := []struct {
 		name string
 		push relayclient.Push
-		want func(relaytest.Envelope) bool
+		want func(relay.Envelope) bool
 	}{
-		{"derived collapse id", relayclient.Push{Alert: failure(), Salt: salt}, func(e relaytest.Envelope) bool {
+		{"derived collapse id", relayclient.Push{Alert: failure(), Salt: salt}, func(e relay.Envelope) bool {
 			return e.CollapseID == failure().CollapseID(salt) && e.Priority == "time-sensitive" && !e.Event
 		}},
-		{"collapse id of the caller's", relayclient.Push{Alert: failure(), CollapseID: strings.Repeat("ab", 16)}, func(e relaytest.Envelope) bool {
+		{"collapse id of the caller's", relayclient.Push{Alert: failure(), CollapseID: strings.Repeat("ab", 16)}, func(e relay.Envelope) bool {
 			return e.CollapseID == strings.Repeat("ab", 16)
 		}},
-		{"passive", relayclient.Push{Alert: sla, Salt: salt, Priority: relayclient.Passive}, func(e relaytest.Envelope) bool {
+		{"passive", relayclient.Push{Alert: sla, Salt: salt, Priority: relayclient.Passive}, func(e relay.Envelope) bool {
 			return e.Priority == "passive" && !e.Event
 		}},
-		{"event", relayclient.Push{Alert: payload.NewEvent("node-a", "node-a", payload.EventQuorumLoss), Salt: salt}, func(e relaytest.Envelope) bool {
+		{"event", relayclient.Push{Alert: payload.NewEvent("node-a", "node-a", payload.EventQuorumLoss), Salt: salt}, func(e relay.Envelope) bool {
 			return e.Event
 		}},
 	}
@@ -66,7 +68,7 @@ func TestEnvelope(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, devices := phones(1)
-			devices[0].PushToken = strings.ToUpper(devices[0].PushToken) // it goes out as the phone registered it
+			devices[0].PushToken = secret.New(strings.ToUpper(devices[0].PushToken.Reveal())) // it goes out as the phone registered it
 			wantAllDelivered(t, client.Send(t.Context(), tt.push, devices), devices)
 			requests := relay.Requests()
 			last := requests[len(requests)-1]
@@ -77,7 +79,7 @@ func TestEnvelope(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if envelope.Device != devices[0].PushToken {
+			if !envelope.Device.Equal(devices[0].PushToken) {
 				t.Error("the device token is not the one that the phone registered")
 			}
 			if !tt.want(envelope) {
@@ -87,14 +89,14 @@ func TestEnvelope(t *testing.T) {
 	}
 }
 
-func TestCollapseIDIsDerivedAfterFitting(t *testing.T) {
+func TestCollapseIDIsDerivedBeforeFitting(t *testing.T) {
 	relay := relaytest.NewRelay()
 	defer relay.Close()
 	client, log := newClient(t, relay)
 	_, devices := phones(1)
 	alert := failure()
 	alert.RunID = strings.Repeat("r", 3000)
-	fitted, err := payload.Fit(alert, seal.MaxPlaintext)
+	fitted, err := payload.Fit(alert, seal.X25519.MaxPlaintext(3000))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,8 +108,8 @@ func TestCollapseIDIsDerivedAfterFitting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if envelope.CollapseID != fitted.Alert.CollapseID(salt) || envelope.CollapseID == alert.CollapseID(salt) {
-		t.Error("the id counts a run id that did not fit")
+	if envelope.CollapseID != alert.CollapseID(salt) || envelope.CollapseID == fitted.Alert.CollapseID(salt) {
+		t.Error("the id lacks a run id that did not fit")
 	}
 }
 
@@ -183,9 +185,9 @@ func TestOneBadDeviceCostsOnlyItself(t *testing.T) {
 	defer relay.Close()
 	client, log := newClient(t, relay)
 	_, devices := phones(4)
-	devices[0].PushToken = ""
+	devices[0].PushToken = secret.Text{}
 	devices[1].PublicKey = seal.PublicKey{}
-	devices[2].PushToken = "\xff\xfe"
+	devices[2].PushToken = secret.New("\xff\xfe")
 	outcomes := client.Send(t.Context(), relayclient.Push{Alert: failure(), Salt: salt}, devices)
 	for i := range 3 {
 		if !errors.Is(outcomes[i].Err, relayclient.ErrUnusableDevice) || outcomes[i].DeviceID != devices[i].ID {

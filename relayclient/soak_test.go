@@ -1,17 +1,23 @@
 package relayclient_test
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"log"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"runtime"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -25,9 +31,11 @@ var (
 )
 
 // faultyRelay fails one request in ten, each time in another way, and counts how
-// it answered. Zero stands for a connection that it broke.
+// it answered. Zero stands for a connection that it broke, and for a request that
+// it never answered.
 type faultyRelay struct {
-	next http.Handler
+	next    http.Handler
+	swallow bool // some requests, for as long as the client's timeout
 
 	mu      sync.Mutex
 	random  *rand.Rand
@@ -36,37 +44,99 @@ type faultyRelay struct {
 
 func (f *faultyRelay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
-	status := http.StatusAccepted
-	if f.random.IntN(10) == 0 {
+	status, swallowed := http.StatusAccepted, f.swallow && f.random.IntN(10_000) == 0
+	switch {
+	case swallowed:
+		status = 0
+	case f.random.IntN(10) == 0:
 		statuses := []int{0, 0, 302, 400, 410, 413, 429, 500, 502, 503}
 		status = statuses[f.random.IntN(len(statuses))]
 	}
 	f.answers[status]++
 	f.mu.Unlock()
-	switch status {
-	case http.StatusAccepted:
+	switch {
+	case swallowed:
+		io.Copy(io.Discard, r.Body) // or the server does not notice that the client has gone
+		<-r.Context().Done()
+	case status == http.StatusAccepted:
 		f.next.ServeHTTP(w, r)
-	case 0:
+	case status == 0:
 		panic(http.ErrAbortHandler)
+	case status == http.StatusBadRequest: // before the body is read, and the connection ends
+		w.Header().Set("Connection", "close")
+		http.Error(w, "soaking", status)
 	default:
 		w.Header().Set("Location", "http://elsewhere.sealpush.test/")
 		http.Error(w, "soaking", status)
 	}
 }
 
+// A faultyNetwork fails some dials: one in ten alone, and all of them for a while.
+type faultyNetwork struct {
+	mu      sync.Mutex
+	random  *rand.Rand
+	outage  time.Time // until then
+	refused int
+}
+
+func (f *faultyNetwork) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	f.mu.Lock()
+	now, dice := time.Now(), f.random.IntN(1000)
+	if dice < 5 && now.After(f.outage) {
+		f.outage = now.Add(200 * time.Millisecond)
+	}
+	var err error
+	switch {
+	case now.Before(f.outage):
+		err = syscall.ECONNREFUSED
+	case dice < 50:
+		err = syscall.EMFILE
+	case dice < 100:
+		err = &net.DNSError{Err: "no such host", Name: "soaking", IsNotFound: true}
+	}
+	if err != nil {
+		f.refused++
+	}
+	f.mu.Unlock()
+	if err != nil {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, address)
+}
+
 // Every alert has an outcome for every device, both sides count alike, and
 // nothing grows: not goroutines, not open files, not memory.
 func TestSoak(t *testing.T) {
 	t.Logf("seed %d", *soakSeed)
+	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
+		t.Run(name, func(t *testing.T) { soak(t, http2, *soakTime/2) })
+	}
+}
+
+func soak(t *testing.T, http2 bool, during time.Duration) {
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	relay := relaytest.NewUnstartedRelay(relaytest.WithoutPolicy(), relaytest.WithHistory(0))
 	defer relay.Close()
-	faulty := &faultyRelay{next: relay, random: rand.New(rand.NewPCG(*soakSeed, 0)), answers: map[int]int{}}
-	server := httptest.NewServer(faulty)
+	random := rand.New(rand.NewPCG(*soakSeed, 0))
+	faulty := &faultyRelay{next: relay, random: rand.New(rand.NewPCG(*soakSeed, 1)), answers: map[int]int{}}
+	faulty.swallow = during > 20*time.Second // each costs the timeout
+	way := &faultyNetwork{random: rand.New(rand.NewPCG(*soakSeed, 2)), outage: time.Now().Add(200 * time.Millisecond)}
+	const idleTimeout = 1200 * time.Millisecond
+	server := httptest.NewUnstartedServer(faulty)
+	server.Config.IdleTimeout = idleTimeout
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	var trusting *tls.Config
+	if server.EnableHTTP2 = http2; http2 {
+		server.StartTLS()
+		trusting = server.Client().Transport.(*http.Transport).TLSClientConfig
+	} else {
+		server.Start()
+	}
 	client, err := relayclient.New(server.URL, relayclient.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
 	}
+	relayclient.SetDial(client, way.dial, trusting)
 	devices := sharedKeyDevices(40)
 	counted := map[int]int{}
 	alerts := 0
@@ -93,16 +163,22 @@ func TestSoak(t *testing.T) {
 		send() // until connections and heap have their size
 	}
 	heapBefore := liveHeap()
-	for end := time.Now().Add(*soakTime); time.Now().Before(end); {
+	for end := time.Now().Add(during); time.Now().Before(end); {
 		send()
+		if random.IntN(100) == 0 { // an alert as the relay closes idle connections
+			<-time.After(idleTimeout + time.Duration(random.IntN(5)-2)*time.Millisecond)
+		}
 	}
 	heapAfter := liveHeap()
 	client.Close()
 	server.Close()
 
-	t.Logf("%d alerts, answers %v, heap %d KiB then %d KiB", alerts, counted, heapBefore>>10, heapAfter>>10)
+	t.Logf("%d alerts, answers %v, %d dials failed, heap %d KiB then %d KiB", alerts, counted, way.refused, heapBefore>>10, heapAfter>>10)
 	if !maps.Equal(counted, faulty.answers) {
 		t.Errorf("the client counts %v, the relay %v", counted, faulty.answers)
+	}
+	if way.refused == 0 {
+		t.Error("no dial failed")
 	}
 	if heapAfter > heapBefore+4<<20 {
 		t.Errorf("the heap grew from %d to %d bytes", heapBefore, heapAfter)

@@ -69,3 +69,19 @@ func countingDial(relay *relaytest.Relay) (relayclient.Dial, *atomic.Int32) {
 		return countedConn(conn, &open), nil
 	}, &open
 }
+
+func TestRelayAddress(t *testing.T) {
+	for url, want := range map[string]string{
+		"https://relay.example/push":   "relay.example:443",
+		"http://relay.example":         "relay.example:80",
+		"http://relay.example:8080":    "relay.example:8080",
+		"https://[2001:db8::1]":        "[2001:db8::1]:443",
+		"http://[fe80::1%25eth0]:8080": "[fe80::1%eth0]:8080",
+		"https://bücher.example:8443":  "xn--bcher-kva.example:8443",
+	} {
+		client, _ := newClientAt(t, url)
+		if got := relayclient.Address(client); got != want {
+			t.Errorf("%s is dialed as %s, want %s", url, got, want)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // The deployed daemon's alerts, the whole way: fitted, sealed, posted, and
@@ -26,7 +27,7 @@ func TestFitVectorsReachThePhone(t *testing.T) {
 			Comment    string        `json:"comment"`
 			Alert      payload.Alert `json:"alert"`
 			Plaintext  string        `json:"plaintext"`
-			Salt       string        `json:"salt"`
+			Salt       secret.Text   `json:"salt"`
 			CollapseID string        `json:"collapse_id"`
 			Error      string        `json:"error"`
 		} `json:"cases"`

@@ -11,7 +11,7 @@ import (
 // The result, and what lies between plaintext and base64.
 func TestSealAllocatesTwice(t *testing.T) {
 	to := seal.GenerateKey().Public()
-	plaintext := make([]byte, seal.MaxPlaintext)
+	plaintext := make([]byte, seal.X25519.MaxPlaintext(floor))
 	allocs := testing.AllocsPerRun(50, func() {
 		if _, err := seal.Seal(to, plaintext); err != nil {
 			t.Fatal(err)
@@ -25,8 +25,8 @@ func TestSealAllocatesTwice(t *testing.T) {
 // With room in dst, only what lies between plaintext and base64.
 func TestAppendSealAllocatesOnce(t *testing.T) {
 	to := seal.GenerateKey().Public()
-	plaintext := make([]byte, seal.MaxPlaintext)
-	dst := make([]byte, 0, seal.MaxCiphertext)
+	plaintext := make([]byte, seal.X25519.MaxPlaintext(floor))
+	dst := make([]byte, 0, floor)
 	allocs := testing.AllocsPerRun(50, func() {
 		if _, err := seal.AppendSeal(dst, to, plaintext); err != nil {
 			t.Fatal(err)

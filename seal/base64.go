@@ -20,10 +20,10 @@ func decodeBase64(enc *base64.Encoding, text string) ([]byte, error) {
 	return enc.DecodeString(text)
 }
 
-// describeKeyText says what to do about text that is no public key, given what
-// came of decoding it.
-func describeKeyText(text string, raw []byte, err error) string {
-	const want = "expected 44 characters of standard base64 with padding"
+// describeKeyText says what to do about text that is no public key of the suite,
+// given what came of decoding it.
+func (s Suite) describeKeyText(text string, raw []byte, err error) string {
+	want := fmt.Sprintf("expected %d characters of standard base64 with padding", base64.StdEncoding.EncodedLen(s.KeySize()))
 	urlSafe := strings.ContainsAny(text, "-_")
 	unpadded := !strings.HasSuffix(text, "=")
 	switch {
@@ -31,27 +31,30 @@ func describeKeyText(text string, raw []byte, err error) string {
 		return "empty; " + want
 	case errors.Is(err, errSpaceInside):
 		return "white space inside; " + want + " on one line"
-	case isHex(text):
+	case s.isKey(hex.DecodeString(text)):
 		return "this looks like hex; " + want
-	case urlSafe && unpadded && holdsKey(base64.RawURLEncoding, text):
+	case urlSafe && unpadded && s.isKey(base64.RawURLEncoding.DecodeString(text)):
 		return "this looks like URL-safe base64 without padding; " + want
-	case urlSafe && holdsKey(base64.URLEncoding, text):
+	case urlSafe && s.isKey(base64.URLEncoding.DecodeString(text)):
 		return "this looks like URL-safe base64; " + want
-	case unpadded && holdsKey(base64.RawStdEncoding, text):
+	case unpadded && s.isKey(base64.RawStdEncoding.DecodeString(text)):
 		return "this looks like base64 without padding; " + want
 	case err != nil:
 		return "not base64; " + want
 	default:
-		return fmt.Sprintf("%d bytes after decoding; a public key has %d", len(raw), KeySize)
+		return s.describeKeySize(len(raw))
 	}
 }
 
-func isHex(text string) bool {
-	raw, err := hex.DecodeString(text)
-	return err == nil && len(raw) == KeySize
-}
+// isKey takes what a decoder returns.
+func (s Suite) isKey(raw []byte, err error) bool { return err == nil && len(raw) == s.KeySize() }
 
-func holdsKey(enc *base64.Encoding, text string) bool {
-	raw, err := enc.DecodeString(text)
-	return err == nil && len(raw) == KeySize
+func (s Suite) describeKeySize(size int) string {
+	text := fmt.Sprintf("%d bytes; a public key of suite %s has %d", size, s, s.KeySize())
+	for _, other := range Suites() {
+		if size == other.KeySize() {
+			text += fmt.Sprintf(", one of suite %s has %d", other, size)
+		}
+	}
+	return text
 }

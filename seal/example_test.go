@@ -28,6 +28,29 @@ func Example() {
 	// Output: 84 backup failed <nil>
 }
 
+// A phone with an X-Wing key. The suite is recorded beside the key.
+func ExampleSuite() {
+	phone := seal.XWing.GenerateKey()
+
+	key, err := seal.Suite("xwing").ParsePublicKey(phone.Public().String())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(key.Suite(), key.Suite().MaxPlaintext(3000), key.Suite().MaxPlaintext(3800))
+	ciphertext, err := seal.Seal(key, []byte("backup failed"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	plaintext, err := seal.Open(phone, ciphertext)
+	fmt.Println(len(ciphertext), string(plaintext), err)
+	// Output:
+	// xwing 1114 1714
+	// 1532 backup failed <nil>
+}
+
 func ExampleParsePublicKey() {
 	_, err := seal.ParsePublicKey("hOYEMlzO8Lq2VdNjR9RwCrNUhCQn3VxBPVVwY-nxWHw")
 	fmt.Println(errors.Is(err, seal.ErrInvalidKey))

@@ -1,16 +1,18 @@
 package seal
 
-// SealWithEphemeral seals with a chosen ephemeral key, which only the vectors
-// may do: a repeated ephemeral key would repeat key and nonce.
-func SealWithEphemeral(ephemeral [KeySize]byte, to PublicKey, plaintext []byte) (string, error) {
+import "encoding/base64"
+
+// SealWithEphemeral seals to an X25519 key with a chosen ephemeral key, which only
+// the vectors may do: a repeated ephemeral key would repeat key and nonce.
+func SealWithEphemeral(ephemeral [32]byte, to PublicKey, plaintext []byte) (string, error) {
 	key, err := NewPrivateKey(ephemeral[:])
 	if err != nil {
 		return "", err
 	}
-	var shared [KeySize]byte
-	if !agree(&shared, &ephemeral, &to.raw) {
+	var shared [32]byte
+	public, recipient := [32]byte(key.Public().Bytes()), [32]byte(to.Bytes())
+	if !agree(&shared, &ephemeral, &recipient) {
 		return "", ErrInvalidKey
 	}
-	public := key.Public().raw
-	return string(appendShared(nil, &public, &shared, to, plaintext)), nil
+	return base64.StdEncoding.EncodeToString(sealShared(nil, &public, &shared, &recipient, plaintext)), nil
 }

@@ -3,6 +3,7 @@ package seal_test
 import (
 	"encoding/base64"
 	"errors"
+	"strings"
 	"testing"
 
 	"golang.org/x/crypto/nacl/box"
@@ -14,21 +15,41 @@ func FuzzParsePublicKey(f *testing.F) {
 	for _, c := range loadKeys(f) {
 		f.Add(c.Input)
 	}
-	f.Fuzz(func(t *testing.T, text string) {
-		key, err := seal.ParsePublicKey(text)
-		if err != nil {
-			if !errors.Is(err, seal.ErrInvalidKey) || !key.IsZero() {
-				t.Fatalf("ParsePublicKey(%q) = %v, %v", text, key, err)
-			}
-			return
+	f.Fuzz(func(t *testing.T, text string) { fuzzKey(t, seal.X25519, text) })
+}
+
+func FuzzParseXWingPublicKey(f *testing.F) {
+	for _, c := range loadXWing(f) {
+		f.Add(c.PublicKey)
+		f.Add(" " + c.PublicKey[:1576] + strings.Repeat("A", 46) + "==")
+		f.Add("////" + c.PublicKey[4:])
+		f.Add(c.PublicKey[4:])
+	}
+	for _, c := range loadKeys(f) {
+		f.Add(c.Input)
+	}
+	f.Fuzz(func(t *testing.T, text string) { fuzzKey(t, seal.XWing, text) })
+}
+
+// fuzzKey holds ParsePublicKey to its promises: what is refused is refused with the
+// one error, what is taken reads the same again and can be sealed to.
+func fuzzKey(t *testing.T, suite seal.Suite, text string) {
+	key, err := suite.ParsePublicKey(text)
+	if err != nil {
+		if !errors.Is(err, seal.ErrInvalidKey) || !key.IsZero() {
+			t.Fatalf("ParsePublicKey(%q) = %v, %v", text, key, err)
 		}
-		if again, err := seal.ParsePublicKey(key.String()); err != nil || again != key {
-			t.Fatalf("canonical form %v reads as %v, %v", key, again, err)
-		}
-		if _, err := seal.Seal(key, nil); err != nil {
-			t.Fatalf("a parsed key cannot be sealed to: %v", err)
-		}
-	})
+		return
+	}
+	if again, err := suite.ParsePublicKey(key.String()); err != nil || again != key {
+		t.Fatalf("canonical form %v reads as %v, %v", key, again, err)
+	}
+	if key.Suite() != suite || len(key.Bytes()) != suite.KeySize() {
+		t.Fatalf("a key of %s has suite %s and %d bytes", suite, key.Suite(), len(key.Bytes()))
+	}
+	if _, err := seal.Seal(key, nil); err != nil {
+		t.Fatalf("a parsed key cannot be sealed to: %v", err)
+	}
 }
 
 func FuzzOpen(f *testing.F) {

@@ -1,88 +1,81 @@
 package seal
 
 import (
+	"crypto/fips140"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 )
 
-// KeySize is the size of a public or a private key, in bytes.
-const KeySize = 32
-
-// ErrInvalidKey is wrapped by every error about a key that cannot be used:
-// text that is not 32 bytes of standard base64, a low-order public key, or the
-// zero value of [PublicKey] or [PrivateKey].
+// ErrInvalidKey is wrapped by every error about a key that cannot be used: text
+// or bytes that are no key of the suite, a public key to which nothing can be
+// sealed safely, or the zero value of [PublicKey] or [PrivateKey].
 var ErrInvalidKey = errors.New("seal: invalid key")
 
-// PublicKey is a phone's X25519 public key.
+// errZeroKey is the error of a key that nobody made, or that could not be made.
+func errZeroKey() error {
+	if fips140.Enforced() {
+		return fmt.Errorf("the zero value is no key: %w", ErrFIPSOnly)
+	}
+	return errors.New("the zero value is no key")
+}
+
+// PublicKey is a phone's public key, of one [Suite].
 //
-// Keys that came from [ParsePublicKey], [NewPublicKey], [PublicKey.UnmarshalText]
-// or [PrivateKey.Public] are never of low order. The zero value is no key:
-// sealing to it fails with [ErrInvalidKey]. PublicKey is comparable, so it can
-// be a map key, and it is safe for concurrent use.
+// Every PublicKey but the zero value has been checked and can be sealed to. The
+// zero value is no key: sealing to it fails with [ErrInvalidKey]. Two keys are
+// equal by == when suite and bytes are the same, so a PublicKey can be a map key.
 type PublicKey struct {
-	raw [KeySize]byte
+	suite Suite
+	raw   string
 }
 
-// ParsePublicKey reads a public key from standard base64 with padding, 44
-// characters. White space around the text is ignored; inside it is refused.
-//
-// The error wraps [ErrInvalidKey] and says what the text looks like instead,
-// such as hex or URL-safe base64. It never quotes the text, in case a private
-// key was pasted by mistake.
-func ParsePublicKey(text string) (PublicKey, error) {
-	text = strings.TrimSpace(text)
-	raw, err := decodeBase64(base64.StdEncoding, text)
-	if err != nil || len(raw) != KeySize {
-		return PublicKey{}, fmt.Errorf("%w: %s", ErrInvalidKey, describeKeyText(text, raw, err))
-	}
-	return NewPublicKey(raw)
-}
+// Suite returns the suite of the key, which is empty for the zero PublicKey.
+func (k PublicKey) Suite() Suite { return k.suite }
 
-// NewPublicKey makes a public key of [KeySize] raw bytes, as
-// crypto_box_keypair returns them. The error wraps [ErrInvalidKey].
-func NewPublicKey(raw []byte) (PublicKey, error) {
-	if len(raw) != KeySize {
-		return PublicKey{}, fmt.Errorf("%w: a public key has %d bytes, this one has %d", ErrInvalidKey, KeySize, len(raw))
+// Bytes returns the raw bytes of the key, as many as its [Suite.KeySize] says, in
+// a slice of the caller's own. It is nil for the zero PublicKey.
+func (k PublicKey) Bytes() []byte {
+	if k.IsZero() {
+		return nil
 	}
-	key := PublicKey{raw: [KeySize]byte(raw)}
-	if isLowOrder(&key.raw) {
-		return PublicKey{}, fmt.Errorf("%w: low-order point: anybody could open what is sealed to it; pair the phone again with a new key", ErrInvalidKey)
-	}
-	return key, nil
+	return []byte(k.raw)
 }
-
-// Bytes returns the [KeySize] raw bytes of the key, in a slice of the caller's own.
-func (k PublicKey) Bytes() []byte { return k.raw[:] }
 
 // IsZero reports whether k is the zero value, which is no key.
 func (k PublicKey) IsZero() bool { return k == PublicKey{} }
 
-// String returns the key as canonical standard base64, 44 characters.
-func (k PublicKey) String() string { return base64.StdEncoding.EncodeToString(k.raw[:]) }
+// String returns the key as canonical standard base64, without its suite: 44
+// characters for [X25519], 1624 for [XWing], none for the zero PublicKey.
+func (k PublicKey) String() string { return base64.StdEncoding.EncodeToString([]byte(k.raw)) }
 
 // Fingerprint returns the first 12 hex digits of SHA-256 over the raw key, in
 // groups of four: 8c2f-91ab-04de. Daemon and phone both show it at pairing, so
 // that a person can see that nobody put a key of their own in between.
-func (k PublicKey) Fingerprint() string {
-	sum := sha256.Sum256(k.raw[:])
+func (k PublicKey) Fingerprint() string { return Fingerprint([]byte(k.raw)) }
+
+// Fingerprint is [PublicKey.Fingerprint] of the raw bytes of a public key, also of
+// a suite that this package does not know.
+func Fingerprint(raw []byte) string {
+	sum := sha256.Sum256(raw)
 	digits := hex.EncodeToString(sum[:6])
 	return digits[:4] + "-" + digits[4:8] + "-" + digits[8:]
 }
 
-// MarshalText returns what [PublicKey.String] returns, so that a key is a
-// string in JSON. The zero value cannot be marshalled.
+// MarshalText returns what [PublicKey.String] returns, so that a key is a string
+// in JSON. The suite has to be written beside it. The zero value cannot be
+// marshalled.
 func (k PublicKey) MarshalText() ([]byte, error) {
 	if k.IsZero() {
-		return nil, fmt.Errorf("%w: the zero PublicKey is no key", ErrInvalidKey)
+		return nil, fmt.Errorf("%w: %w", ErrInvalidKey, errZeroKey())
 	}
-	return base64.StdEncoding.AppendEncode(nil, k.raw[:]), nil
+	return base64.StdEncoding.AppendEncode(nil, []byte(k.raw)), nil
 }
 
-// UnmarshalText reads a key as [ParsePublicKey] does. On error k is unchanged.
+// UnmarshalText reads an [X25519] key, as [ParsePublicKey] does. A key of another
+// suite is read with [Suite.ParsePublicKey]. On error k is unchanged.
 func (k *PublicKey) UnmarshalText(text []byte) error {
 	key, err := ParsePublicKey(string(text))
 	if err != nil {

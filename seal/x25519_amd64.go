@@ -12,7 +12,7 @@ import (
 // about half the time of crypto/ecdh; elsewhere it has no such advantage.
 
 // generate fills private with a fresh X25519 key and returns its public half.
-func generate(private *[KeySize]byte) (public [KeySize]byte) {
+func generate(private *[x25519Size]byte) (public [x25519Size]byte) {
 	rand.Read(private[:])
 	x25519.KeyGen((*x25519.Key)(&public), (*x25519.Key)(private))
 	return public
@@ -20,6 +20,6 @@ func generate(private *[KeySize]byte) (public [KeySize]byte) {
 
 // agree computes X25519(private, public) in constant time. It reports false
 // when the result is all zero, which happens exactly for low-order public keys.
-func agree(shared, private, public *[KeySize]byte) bool {
+func agree(shared, private, public *[x25519Size]byte) bool {
 	return x25519.Shared((*x25519.Key)(shared), (*x25519.Key)(private), (*x25519.Key)(public))
 }

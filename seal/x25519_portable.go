@@ -8,18 +8,18 @@ import (
 )
 
 // generate fills private with a fresh X25519 key and returns its public half.
-func generate(private *[KeySize]byte) (public [KeySize]byte) {
+func generate(private *[x25519Size]byte) (public [x25519Size]byte) {
 	key, err := ecdh.X25519().GenerateKey(rand.Reader)
 	if err != nil {
 		panic("seal: " + err.Error()) // crypto/rand does not fail; it ends the program first
 	}
 	copy(private[:], key.Bytes())
-	return [KeySize]byte(key.PublicKey().Bytes())
+	return [x25519Size]byte(key.PublicKey().Bytes())
 }
 
 // agree computes X25519(private, public) in constant time. It reports false
 // when the result is all zero, which happens exactly for low-order public keys.
-func agree(shared, private, public *[KeySize]byte) bool {
+func agree(shared, private, public *[x25519Size]byte) bool {
 	key, err := ecdh.X25519().NewPrivateKey(private[:])
 	if err != nil {
 		return false

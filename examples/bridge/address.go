@@ -13,7 +13,12 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"golang.org/x/net/netutil"
 )
+
+// maxConnections is how many connections are served at once; more wait.
+const maxConnections = 100
 
 // address is where the bridge listens, and how a phone gets there.
 type address struct {
@@ -29,7 +34,7 @@ func listen(opts options) (*address, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &address{Listener: listener}
+	a := &address{Listener: netutil.LimitListener(listener, maxConnections)}
 	if err := a.open(opts); err != nil {
 		listener.Close()
 		return nil, err

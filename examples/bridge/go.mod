@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/coder/websocket v1.8.15
 	github.com/sealpush/sealpush v0.0.0
+	golang.org/x/net v0.62.0
 )
 
 require (

@@ -3,10 +3,31 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 )
+
+// jsonRPC returns the JSON-RPC message, or the batch of them, in a line that an agent has printed. A byte order mark before it
+// is dropped, and what is not UTF-8 in it becomes U+FFFD: a WebSocket client would drop the connection on it, and get the
+// same again from the next. Everything else that an agent prints (a banner, a warning, a log line) is none.
+func jsonRPC(line []byte) (message []byte, ok bool) {
+	line = bytes.ToValidUTF8(bytes.TrimPrefix(line, []byte("\uFEFF")), []byte("\uFFFD"))
+	type version struct {
+		Version string `json:"jsonrpc"`
+	}
+	var one version
+	if json.Unmarshal(line, &one) == nil {
+		return line, one.Version == "2.0"
+	}
+	var batch []version
+	if json.Unmarshal(line, &batch) != nil || len(batch) == 0 {
+		return nil, false
+	}
+	return line, !slices.ContainsFunc(batch, func(v version) bool { return v.Version != "2.0" })
+}
 
 // eachLine calls do with each line of r, without its end; do must not keep it.
 // Blank lines are skipped, and so, with a word in the log, are those longer than

@@ -41,6 +41,10 @@
 // which become spaces; in JSON they mean the same. The two push messages stay
 // with the bridge.
 //
+// Of what the agent prints, the phone gets the lines that are JSON-RPC 2.0: an
+// object with "jsonrpc": "2.0", or a batch of them. A banner, a warning or a log
+// line is counted in the log and goes nowhere; a byte order mark is dropped.
+//
 // # The end
 //
 // When the agent ends (its process and whoever else holds its standard output),
@@ -115,8 +119,8 @@ func parseFlags(args []string) (options, error) {
 	flags.StringVar(&opts.url, "url", "", "base `URL` by which phones reach that address (default: the address itself)")
 	flags.BoolVar(&opts.tls, "tls", false, "serve TLS with a self-signed certificate")
 	flags.StringVar(&opts.name, "name", "Agent", "`title` of the notifications")
-	flags.IntVar(&opts.buffer, "buffer", bridge.DefaultOutboxSize, "`messages` kept while no client is connected, in memory:\n"+
-		"at most this many times -max-message; those that come when it is full are dropped")
+	flags.IntVar(&opts.buffer, "buffer", bridge.DefaultOutboxMessages, "`messages` kept while no client is connected, in memory\n"+
+		"and of 64 MiB in all; those that come when it is full are dropped")
 	flags.IntVar(&opts.maxMessage, "max-message", 4<<20, "longest message in either direction, in `bytes`")
 	flags.DurationVar(&opts.timeout, "timeout", 30*time.Second, "time for a client to take a message or answer a ping, and between pings")
 	flags.DurationVar(&opts.linger, "linger", 10*time.Minute, "time for a client to fetch the last messages of an agent that ended")
@@ -148,7 +152,10 @@ func run(ctx context.Context, opts options) (status int, err error) {
 		return 1, err
 	}
 	defer address.Close()
-	s := newServer(opts, client)
+	s, err := newServer(opts, client)
+	if err != nil {
+		return 1, err
+	}
 	defer s.outbox.Close()
 
 	agentCtx, stopAgent := context.WithCancel(context.Background())

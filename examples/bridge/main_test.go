@@ -99,8 +99,27 @@ func acceptAgent(t *testing.T, listener net.Listener) *agentControl {
 	return &agentControl{conn, bufio.NewReader(conn)}
 }
 
-// tell makes the agent print lines.
+// message returns text as a JSON-RPC message. What begins with a brace is one already.
+func message(text string) string {
+	if strings.HasPrefix(text, "{") {
+		return text
+	}
+	return `{"jsonrpc":"2.0","method":"say","params":["` + text + `"]}`
+}
+
+// tell makes the agent print messages, or do what playAgent says.
 func (a *agentControl) tell(t *testing.T, lines ...string) {
+	t.Helper()
+	for i, line := range lines {
+		if line != "?" && line != "kill" && !strings.HasPrefix(line, "exit ") {
+			lines[i] = message(line)
+		}
+	}
+	a.print(t, lines...)
+}
+
+// print makes the agent print lines as they are.
+func (a *agentControl) print(t *testing.T, lines ...string) {
 	t.Helper()
 	if _, err := a.Write([]byte(strings.Join(lines, "\n") + "\n")); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sealpush/sealpush/relayclient/bridge"
+	"github.com/sealpush/sealpush/secret"
 )
 
 func TestPairingResponse(t *testing.T) {
@@ -43,7 +44,7 @@ func TestPairingCodeExpires(t *testing.T) {
 		5 * time.Minute:   http.StatusGone,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := newPairing(bridge.PairingResponse{AuthToken: "hunter2"})
+			p := newPairing(bridge.PairingResponse{AuthToken: secret.New("hunter2")})
 			url := p.url(&address{base: "http://127.0.0.1:3001"})
 			<-time.After(age)
 			recorder := httptest.NewRecorder()

@@ -20,7 +20,7 @@ func (b *bridgeProcess) connect(t *testing.T) phone {
 	defer cancel()
 	conn, _, err := websocket.Dial(ctx, b.response.URL, &websocket.DialOptions{
 		HTTPClient: insecure,
-		HTTPHeader: http.Header{"Authorization": {"Bearer " + b.response.AuthToken}},
+		HTTPHeader: http.Header{"Authorization": {"Bearer " + b.response.AuthToken.Reveal()}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -46,8 +46,10 @@ func (p phone) receive() (string, error) {
 	return string(message), err
 }
 
+// expect checks the next message, as the agent was told to print it.
 func (p phone) expect(want string) {
 	p.t.Helper()
+	want = message(want)
 	if got, err := p.receive(); err != nil || got != want {
 		p.t.Fatalf("the phone receives %.200q, %v; want %.200q", got, err, want)
 	}

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
-	"crypto/subtle"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -15,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sealpush/sealpush/relayclient/bridge"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // server stands between one agent and its client.
@@ -23,8 +22,9 @@ type server struct {
 	client  *bridge.Client // of the push relay
 	outbox  *bridge.Outbox // from the agent to the WebSocket client
 	agent   *agent
-	token   string // that the WebSocket client shows
+	token   secret.Text // that the WebSocket client shows
 	unread  *backlog
+	noisy   bool        // the agent has printed what is no JSON-RPC; for say alone
 	toRelay chan []byte // push messages on their way to the relay
 
 	http     *http.Server
@@ -34,19 +34,30 @@ type server struct {
 	attached atomic.Int32
 }
 
-func newServer(opts options, client *bridge.Client) *server {
+func newServer(opts options, client *bridge.Client) (*server, error) {
+	outbox, err := bridge.NewOutbox(client, bridge.Notification{Title: opts.name, Body: "New activity"},
+		bridge.WithMaxMessages(opts.buffer), bridge.WithMaxBytes(max(bridge.DefaultOutboxBytes, opts.maxMessage)))
+	if err != nil {
+		return nil, err
+	}
 	s := &server{
 		opts:    opts,
 		client:  client,
-		outbox:  bridge.NewOutbox(client, bridge.Notification{Title: opts.name, Body: "New activity"}, opts.buffer),
-		token:   rand.Text(),
+		outbox:  outbox,
+		token:   secret.New(rand.Text()),
 		unread:  newBacklog(),
 		toRelay: make(chan []byte, 16),
 	}
 	s.ctx, s.end = context.WithCancelCause(context.Background())
 	s.sessions.Go(s.register)
-	s.http = &http.Server{ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
-	return s
+	s.http = &http.Server{ // for requests: a WebSocket, once attached, has its own limits
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      10 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    16 << 10,
+	}
+	return s, nil
 }
 
 // serve prints the pairing URL and serves until close.
@@ -70,12 +81,20 @@ func (s *server) serve(a *address, config bridge.Config) error {
 }
 
 // say hands a line of the agent to the client, now or later. It keeps an agent
-// waiting that is faster than its client.
+// waiting that is faster than its client. What is no JSON-RPC stays here.
 func (s *server) say(line []byte) {
+	message, ok := jsonRPC(line)
+	if !ok {
+		level := slog.LevelDebug
+		if !s.noisy {
+			level = slog.LevelWarn
+		}
+		s.noisy = true
+		slog.Log(s.ctx, level, "the agent printed a line that is not JSON-RPC, the app does not get it", "bytes", len(line))
+		return
+	}
 	s.unread.add(1)
-	// A text message has to be UTF-8: a client would drop the connection on
-	// anything else, and get the same again from the next.
-	if err := s.outbox.Send(s.ctx, bytes.ToValidUTF8(line, []byte("\uFFFD"))); err != nil {
+	if err := s.outbox.Send(s.ctx, message); err != nil {
 		s.unread.add(-1) // the outbox logs what it drops
 	}
 }
@@ -97,7 +116,7 @@ func (s *server) register() {
 
 func (s *server) authorized(r *http.Request) bool {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) == 1
+	return strings.EqualFold(scheme, "Bearer") && s.token.Equal(secret.New(token))
 }
 
 // awaitClient gives a client time to fetch what the agent said last.

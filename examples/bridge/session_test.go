@@ -15,8 +15,8 @@ func TestTokenIsNeeded(t *testing.T) {
 		"none":         "",
 		"wrong":        "Bearer wrong",
 		"empty":        "Bearer ",
-		"longer":       "Bearer " + b.response.AuthToken + "x",
-		"other scheme": "Basic " + b.response.AuthToken,
+		"longer":       "Bearer " + b.response.AuthToken.Reveal() + "x",
+		"other scheme": "Basic " + b.response.AuthToken.Reveal(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn, response, err := websocket.Dial(t.Context(), b.response.URL, &websocket.DialOptions{
@@ -49,7 +49,7 @@ func TestSecondClientReplacesTheFirst(t *testing.T) {
 func TestMessageSize(t *testing.T) {
 	b := startBridge(t, noPush, "", "-max-message", "100000").pair(t)
 	phone := b.connect(t)
-	largest := strings.Repeat("x", 100_000)
+	largest := message(strings.Repeat("x", 100_000-len(message(""))))
 	phone.send(largest)
 	b.agent.expect(t, largest)
 	b.agent.tell(t, largest, largest+"x", strings.Repeat("x", 1_000_000), "after")
@@ -70,7 +70,7 @@ func TestOddMessages(t *testing.T) {
 	phone.send("{\n  \"a\": 1\r\n}\n")
 	b.agent.expect(t, `{   "a": 1  } `)
 
-	b.agent.tell(t, "", "with a CR\r", "\r", "not UTF-8: \xff")
+	b.agent.print(t, "", message("with a CR")+"\r", "\r", message("not UTF-8: \xff"))
 	phone.expect("with a CR")
 	phone.expect("not UTF-8: \uFFFD")
 
@@ -78,6 +78,25 @@ func TestOddMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	phone.expectClose(websocket.StatusUnsupportedData)
+}
+
+// The phone gets JSON-RPC and nothing else of what an agent prints.
+func TestNoiseStaysWithTheBridge(t *testing.T) {
+	b := startBridge(t, noPush, "").pair(t)
+	b.agent.print(t, "\uFEFF"+message("after a byte order mark"), "Agent 1.2, ready.", `{"level":"info","msg":"listening"}`, `[]`, `"text"`, `42`,
+		`{"jsonrpc":"1.0","method":"old"}`, `[{"jsonrpc":"2.0","method":"a"},{"method":"b"}]`, `{"jsonrpc":"2.0","method":"cut`,
+		`[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","method":"b"}]`, message("last"))
+	b.agent.printed(t)
+	phone := b.connect(t)
+	phone.expect("after a byte order mark")
+	if got, err := phone.receive(); err != nil || got != `[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","method":"b"}]` {
+		t.Errorf("the phone receives %q, %v", got, err)
+	}
+	phone.expect("last")
+	b.stderr.waitFor(t, "WARN the agent printed a line that is not JSON-RPC")
+	if got := strings.Count(b.stderr.text(), "not JSON-RPC"); got != 1 {
+		t.Errorf("said %d times at Warn", got)
+	}
 }
 
 func TestClientThatDoesNotAnswerPings(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,6 +42,7 @@ type run struct {
 	start      time.Time
 	exitCode   *int   // nil when there is none
 	failReason string // "" for success
+	stopped    bool   // with the daemon, which is no failure of the job
 	logTail    []string
 }
 
@@ -64,13 +66,19 @@ func (j job) run(ctx context.Context, id string, late func(observed time.Duratio
 	var stdout, stderr lastBytes
 	cmd := exec.CommandContext(ctx, j.command[0], j.command[1:]...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	// Windows has no such signal, and so only the kill that follows the wait.
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.Env = jobEnvironment()
+	r := run{job: j, id: id, start: time.Now()}
+	cmd.Cancel = func() error {
+		// Windows has no such signal, and so only the kill that follows the wait.
+		err := cmd.Process.Signal(os.Interrupt)
+		r.stopped = !errors.Is(err, os.ErrProcessDone)
+		return err
+	}
 	cmd.WaitDelay = stopWait
 
-	r := run{job: j, id: id, start: time.Now()}
 	if err := cmd.Start(); err != nil {
 		r.failReason = fmt.Sprintf("not started: %v", err)
+		r.stopped = errors.Is(err, context.Canceled)
 		return r
 	}
 	exited := make(chan error, 1)
@@ -104,6 +112,14 @@ func (j job) run(ctx context.Context, id string, late func(observed time.Duratio
 		r.logTail = payload.LogTail(payload.CleanOutput(stdout))
 	}
 	return r
+}
+
+// jobEnvironment is the daemon's without its secrets: what a job prints is shown
+// on phones.
+func jobEnvironment() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(strings.ToUpper(variable), "SEALPUSH_")
+	})
 }
 
 // lastBytes keeps the end of what is written to it, in bounded memory.

@@ -34,6 +34,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"golang.org/x/net/netutil"
 )
 
 // shutdownTimeout bounds how long requests in hand are waited for.
@@ -78,7 +79,7 @@ func serve(ctx context.Context, opts options, out io.Writer) error {
 	var relay *relaytest.Relay // nil when it is somebody else's
 	relayURL := opts.relay
 	if relayURL == "" {
-		relay = relaytest.NewUnstartedRelay(relaytest.WithHistory(1000))
+		relay = relaytest.NewUnstartedRelay(relaytest.WithHistory(1000), relaytest.WithoutRequests())
 		defer relay.Close()
 		relayURL = guide.url + relayPath
 	}
@@ -104,14 +105,20 @@ func serve(ctx context.Context, opts options, out io.Writer) error {
 	if len(devices) > 0 {
 		wake(now)
 	}
-	server := newServer(routes(opts.callers, pairingAPI(registry, notifier, now), relay))
+	api, err := pairingAPI(registry, notifier, now)
+	if err != nil {
+		return err
+	}
+	server := newServer(routes(opts.callers, api, relay))
 	if relay != nil {
 		server.RegisterOnShutdown(relay.Close) // which lets the waiting phones go
 	}
-	scheduler := &scheduler{dag: opts.dag, jobs: opts.jobs, every: opts.every, notifier: notifier}
+	reporter := newReporter(notifier)
+	scheduler := &scheduler{dag: opts.dag, jobs: opts.jobs, every: opts.every, reporter: reporter}
 	guide.print(out)
 	return work(ctx, server, listener, func(ctx context.Context) {
 		scheduler.run(ctx, now)
+		reporter.close()
 		client.Close() // its spare connections would hold up the server
 	})
 }
@@ -125,7 +132,7 @@ func openRegistry(path string) (*pairing.Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pairing.NewRegistry(store), nil
+	return pairing.NewRegistry(store)
 }
 
 // work serves and schedules until ctx ends. The server stops last, because
@@ -134,7 +141,7 @@ func work(ctx context.Context, server *http.Server, listener net.Listener, sched
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	go func() { served <- server.Serve(netutil.LimitListener(listener, maxConnections)) }()
 	scheduled := make(chan struct{})
 	go func() {
 		defer close(scheduled)

@@ -20,14 +20,15 @@ import (
 
 const (
 	// The test binary plays the daemon, when started with asDaemon in its
-	// environment, and the daemon's jobs.
+	// environment, and the daemon's jobs, which do not inherit that.
 	asDaemon = "SEALPUSH_TEST_RUN_DAEMON"
 	// phoneBinary is the variable that says where the phone was built.
 	phoneBinary = "SEALPUSH_TEST_PHONE_BINARY"
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asDaemon) != "" {
+	isJob := len(os.Args) > 1 && os.Args[1] == demoJob
+	if isJob || os.Getenv(asDaemon) != "" {
 		main()
 		return
 	}
@@ -118,6 +119,22 @@ func (d daemon) call(t *testing.T, token, method, path string, body, v any) *htt
 	return resp
 }
 
+// pair pairs a phone with a daemon that has made its own token.
+func (d daemon) pair(t *testing.T, phone *relaytest.Phone) {
+	t.Helper()
+	d.pairAs(t, phone, d.token(t))
+}
+
+func (d daemon) pairAs(t *testing.T, phone *relaytest.Phone, token string) {
+	t.Helper()
+	pairing := map[string]string{
+		"name": "pocket", "platform": "ios", "publicKey": phone.PublicKey().String(), "pushToken": phone.PushToken(),
+	}
+	if resp := d.call(t, "Bearer "+token, "POST", "/push/devices", pairing, nil); resp.StatusCode != 201 {
+		t.Fatalf("pairing answered %d", resp.StatusCode)
+	}
+}
+
 type listed struct{ ID, Name, Fingerprint, PushToken, CreatedBy string }
 
 func (d daemon) devices(t *testing.T, token string) []listed {
@@ -165,13 +182,7 @@ func TestOwnJobs(t *testing.T) {
 	phone := relaytest.NewPhone()
 	d := startDaemon(t, "-relay", relay.URL+"/?key=confidential", "-dag", "evening", "-max-runtime", "1ns",
 		"-job", fmt.Sprintf("backup=%s %s fail", os.Args[0], demoJob), "-job", "gone=no-such-command-anywhere --at all")
-	token := d.token(t)
-	pairing := map[string]string{
-		"name": "pocket", "platform": "ios", "publicKey": phone.PublicKey().String(), "pushToken": phone.PushToken(),
-	}
-	if resp := d.call(t, "Bearer "+token, "POST", "/push/devices", pairing, nil); resp.StatusCode != 201 {
-		t.Fatalf("pairing answered %d", resp.StatusCode)
-	}
+	d.pair(t, phone)
 	if _, err := relay.WaitInbox(t.Context(), phone.PushToken(), 4); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,10 @@ const (
 	inboxPath   = "/inbox"
 )
 
+// maxConnections is how many phones, browsers and others are served at once. More
+// wait until one of them is done or timed out.
+const maxConnections = 500
+
 // newServer bounds every request by more than a phone's fetch waits, which is
 // 25 s.
 func newServer(handler http.Handler) *http.Server {
@@ -45,15 +49,18 @@ func routes(known callers, api http.Handler, relay *relaytest.Relay) http.Handle
 }
 
 // pairingAPI tells paired, without waiting, when a phone was paired.
-func pairingAPI(registry *pairing.Registry, notifier *relayclient.Notifier, paired chan<- struct{}) http.Handler {
-	api := pairing.Handler(registry, notifier.TestStatus, pairing.WithCaller(callerOf))
+func pairingAPI(registry *pairing.Registry, notifier *relayclient.Notifier, paired chan<- struct{}) (http.Handler, error) {
+	api, err := pairing.Handler(registry, notifier.Test, pairing.WithCaller(callerOf))
+	if err != nil {
+		return nil, err
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := &answer{ResponseWriter: w}
 		api.ServeHTTP(answer, r)
 		if r.Method == http.MethodPost && r.URL.Path == devicesPath && answer.status < 300 {
 			wake(paired)
 		}
-	})
+	}), nil
 }
 
 // answer remembers the status of an answer.

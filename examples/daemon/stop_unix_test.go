@@ -56,10 +56,7 @@ func TestStopWaitsForReports(t *testing.T) {
 	relay.Script(relaytest.Always, relaytest.Answer{Hold: release})
 	phone := relaytest.NewPhone()
 	d := startDaemon(t, "-relay", relay.URL, "-job", "backup=false")
-	pairing := map[string]string{
-		"name": "pocket", "platform": "ios", "publicKey": phone.PublicKey().String(), "pushToken": phone.PushToken(),
-	}
-	d.call(t, "Bearer "+d.token(t), "POST", "/push/devices", pairing, nil)
+	d.pair(t, phone)
 	if err := relay.WaitInFlight(t.Context(), 2); err != nil { // the failure and the event
 		t.Fatal(err)
 	}
@@ -71,8 +68,60 @@ func TestStopWaitsForReports(t *testing.T) {
 	if code := d.ExitCode(t); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, d.Output())
 	}
-	d.Await(t, "reported kind=failure name=backup phones=1 accepted=1")
-	d.Await(t, "reported kind=event name=nightly phones=1 accepted=1")
+	d.Await(t, "reported kind=failure name=backup run_id=.* phones=1 accepted=1")
+	d.Await(t, "reported kind=event name=nightly run_id=.* phones=1 accepted=1")
+}
+
+// A round that the signal cuts short tells of the jobs that failed before, and not of those that were stopped.
+func TestStopReportsWhatFailedBefore(t *testing.T) {
+	relay := relaytest.NewRelay()
+	defer relay.Close()
+	phone := relaytest.NewPhone()
+	d := startDaemon(t, "-relay", relay.URL, "-job", "backup=false", "-job", "sync=sleep 60")
+	d.pair(t, phone)
+	if _, err := relay.WaitInbox(t.Context(), phone.PushToken(), 1); err != nil { // the failure
+		t.Fatal(err)
+	}
+	if err := d.process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := d.ExitCode(t); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, d.Output())
+	}
+	d.Await(t, "job stopped with the daemon.* name=sync run_id=")
+	received, err := phone.Received(relay)
+	if err != nil || len(received) != 2 || received[1].Alert.Subject != "1 of 2 jobs failed" {
+		t.Errorf("the phone received %+v, %v", received, err)
+	}
+}
+
+// What a job prints ends on a phone, so it must not find the daemon's tokens.
+func TestJobsDoNotInheritSecrets(t *testing.T) {
+	t.Setenv(tokensVariable, "laptop=0123456789abcdef")
+	t.Setenv("BACKUP_TARGET", "nas")
+	script := filepath.Join(t.TempDir(), "spill")
+	if err := os.WriteFile(script, []byte("echo \"tokens: $SEALPUSH_TOKENS target: $BACKUP_TARGET\"; env | grep -c SEALPUSH; exit 3"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	relay := relaytest.NewRelay()
+	defer relay.Close()
+	phone := relaytest.NewPhone()
+	d := startDaemon(t, "-relay", relay.URL, "-job", "spill=sh "+script)
+	d.pairAs(t, phone, "0123456789abcdef")
+	if _, err := relay.WaitInbox(t.Context(), phone.PushToken(), 2); err != nil { // the failure and the event
+		t.Fatal(err)
+	}
+	received, err := phone.Received(relay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen []string
+	for _, n := range received {
+		seen = append(seen, n.Alert.LogTail...)
+	}
+	if got := strings.Join(seen, "|"); got != "tokens:  target: nas|0" {
+		t.Errorf("the job sees %q", got)
+	}
 }
 
 func TestStopIsBounded(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sealpush/sealpush/pushauth"
 	"github.com/sealpush/sealpush/relayclient/bridge"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // checkBridge goes the way of a bridge's notification, and stops before the
@@ -23,11 +24,11 @@ func checkBridge(ctx context.Context, r *report, path string, page bool) {
 		return
 	}
 	r.begin("Token service")
-	if !checkHealth(ctx, r, config.TokenURL, "token_url", config.ClientSecret) || !checkToken(ctx, r, config) {
+	if !checkHealth(ctx, r, config.TokenURL, "token_url", config.ClientSecret.Reveal()) || !checkToken(ctx, r, config) {
 		return // the relay takes nobody without a token
 	}
 	r.begin("Push relay of the bridge")
-	if !checkHealth(ctx, r, config.URL, "url", config.ClientSecret) {
+	if !checkHealth(ctx, r, config.URL, "url", config.ClientSecret.Reveal()) {
 		return
 	}
 	client, err := bridge.New(config, bridge.WithLogger(slog.New(slog.DiscardHandler)))
@@ -45,8 +46,8 @@ func checkBridge(ctx context.Context, r *report, path string, page bool) {
 const table = `    [push_relay]
     url = "https://push.example"
     token_url = "https://token.example"
-    client_id = "the client's id"
-    client_secret = "shown once, when the client was made"`
+    client_id = "CLIENT-ID"
+    client_secret = "SHOWN-ONCE"`
 
 func loadBridge(r *report, path string) (bridge.Config, bool) {
 	if !checkFile(r, path, "the client secret",
@@ -60,7 +61,7 @@ func loadBridge(r *report, path string) (bridge.Config, bool) {
 	}
 	var missing []string
 	for name, value := range map[string]string{
-		"url": config.URL, "token_url": config.TokenURL, "client_id": config.ClientID, "client_secret": config.ClientSecret,
+		"url": config.URL, "token_url": config.TokenURL, "client_id": config.ClientID, "client_secret": config.ClientSecret.Reveal(),
 	} {
 		if strings.TrimSpace(value) == "" {
 			missing = append(missing, name)
@@ -112,7 +113,7 @@ func checkHealth(ctx context.Context, r *report, base, name string, secrets ...s
 func checkAdmission(ctx context.Context, r *report, client *bridge.Client) {
 	madeUp := make([]byte, 32)
 	rand.Read(madeUp)
-	if err := client.Unregister(ctx, hex.EncodeToString(madeUp)); err != nil {
+	if err := client.Unregister(ctx, secret.New(hex.EncodeToString(madeUp))); err != nil {
 		r.fail(bridgeAdvice(err), "%v", err)
 		return
 	}

@@ -121,7 +121,7 @@ func TestNotificationsThatReachNobody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			setup := newSetup(t)
-			c.spoil(setup.bridge, setup.bridge.Devices("bridge-home-office")[0].Token)
+			c.spoil(setup.bridge, setup.bridge.Devices("bridge-home-office")[0].Token.Reveal())
 			expect(t, c.exit, c.says, "-page", "-config", setup.config)
 		})
 	}

@@ -98,13 +98,16 @@ func run(ctx context.Context, opts options, out io.Writer) (healthy bool, err er
 		note = "The paired phones were not checked: pass the registry file with -devices."
 	}
 	r := &report{out: out, quiet: opts.json}
-	if opts.relay != "" {
-		checkRelay(ctx, r, opts.relay)
-	}
+	otherServer := opts.relay != "" && checkRelay(ctx, r, opts.relay)
 	if opts.devices != "" {
 		checkRegistry(ctx, r, opts.devices)
 	}
-	if opts.page && opts.relay != "" && opts.devices != "" {
+	switch {
+	case !opts.page || opts.relay == "" || opts.devices == "":
+	case otherServer:
+		r.begin("Test alerts")
+		r.fail("Correct the relay's URL first.", "nobody was paged: an envelope names its phone, and is for a relay alone")
+	default:
 		pagePhones(ctx, r, opts.relay, opts.devices)
 	}
 	if opts.config != "" {

@@ -92,7 +92,7 @@ func TestWithoutFlagsShowsAGoodRun(t *testing.T) {
 	away(t)
 	expect(t, 0, []string{"refuses a malformed envelope", "1 phone", "takes the token", " 0 to look at, 0 failed.",
 		"reference setup", "-relay URL -devices devices.json"})
-	expect(t, 0, []string{"accepted a test alert (202)", "notification sent to a phone (ios)"}, "-page")
+	expect(t, 0, []string{"forwarded a test alert (202)", "notification sent to a phone (ios)"}, "-page")
 	out, _ := doctor(t)
 	if first, _, _ := strings.Cut(out, "\n"); !strings.Contains(first, "Nothing of yours is checked") || !strings.Contains(first, "inside this process") {
 		t.Errorf("the first line is %q", first)
@@ -173,7 +173,7 @@ func TestRelayVariable(t *testing.T) {
 func TestPagePagesEachOnce(t *testing.T) {
 	setup := newSetup(t)
 	args := []string{"-page", "-relay", setup.relay.URL, "-devices", setup.devices, "-config", setup.config}
-	expect(t, 0, []string{"accepted a test alert", "notification sent"}, args...)
+	expect(t, 0, []string{"forwarded a test alert (202)", "notification sent"}, args...)
 	envelopes := 0
 	for _, request := range setup.relay.Requests() {
 		if _, err := request.Envelope(); err == nil {

@@ -3,8 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
+	"time"
 
+	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/relayclient/pairing"
@@ -15,7 +19,7 @@ import (
 func pagePhones(ctx context.Context, r *report, relayURL, path string) {
 	r.begin("Test alerts")
 	quiet := slog.New(slog.DiscardHandler) // the report says it
-	client, err := relayclient.New(relayURL, relayclient.WithLogger(quiet))
+	client, err := relayclient.New(relayURL, relayclient.WithLogger(quiet), relayclient.WithPatience(3*time.Second))
 	if err != nil {
 		r.fail("Correct the relay's URL first.", "nobody was paged")
 		return
@@ -26,27 +30,38 @@ func pagePhones(ctx context.Context, r *report, relayURL, path string) {
 		r.fail("Correct -devices.", "%v", err)
 		return
 	}
-	registry := pairing.NewRegistry(store, pairing.WithLogger(quiet))
-	devices, err := registry.Devices(ctx)
+	snapshot, err := store.Load(ctx)
+	devices := usable(snapshot)
 	if err != nil || len(devices) == 0 {
 		r.fail("See the paired phones above.", "nobody was paged")
 		return
 	}
-	notifier, err := relayclient.NewNotifier(client, registry, "")
-	if err != nil {
-		r.fail("Give the machine a host name.", "%v", err)
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		r.fail("Give the machine a host name.", "the machine does not know its name")
 		return
 	}
-	for _, d := range devices {
-		outcome, err := notifier.Test(ctx, d.ID)
-		if err == nil {
-			err = outcome.Err
-		}
-		if err != nil {
-			r.fail(outcomeAdvice(err), "phone %q (%q): %v", d.ID, d.Name, err)
-			continue
-		}
-		r.ok("phone %q (%q): the relay accepted a test alert (%d); it should be on the phone in seconds", d.ID, d.Name, outcome.Status)
+	for i, outcome := range client.Send(ctx, relayclient.Push{Alert: payload.NewTest(host)}, devices) {
+		reportPage(r, fmt.Sprintf("phone %q (%q)", devices[i].ID, devices[i].Name), outcome)
+	}
+}
+
+// reportPage says what became of one phone's test alert, by the relay's own word.
+func reportPage(r *report, phone string, outcome relayclient.Outcome) {
+	switch {
+	case outcome.Err != nil:
+		r.fail(outcomeAdvice(outcome.Err), "%s: %v", phone, outcome.Err)
+	case outcome.Relay == relayclient.Forwarded:
+		r.ok("%s: the relay forwarded a test alert (%d); it should be on the phone in seconds", phone, outcome.Status)
+	case outcome.Relay == relayclient.Digested:
+		r.warn("The phone has used up what the relay forwards to it in a month: look for a job that pages too much, or ask the relay's operator.",
+			"%s: the relay accepted a test alert (%d) and says %s: the phone does not ring", phone, outcome.Status, outcome.Relay)
+	case outcome.Relay != "":
+		r.warn("Test alerts are all different, and this relay takes them for copies: ask its operator.",
+			"%s: the relay accepted a test alert (%d) and says %s: the phone does not ring", phone, outcome.Status, outcome.Relay)
+	default:
+		r.warn("Look at the phone. A relay says forwarded, coalesced, suppressed or digested; is this one?",
+			"%s: the server accepted a test alert (%d) and does not say what becomes of it", phone, outcome.Status)
 	}
 }
 
@@ -54,7 +69,7 @@ func outcomeAdvice(err error) string {
 	if errors.Is(err, relayclient.ErrDeviceGone) {
 		return "The app was deleted or its push token replaced: pair the phone again, or revoke it."
 	}
-	if errors.Is(err, relayclient.ErrUnusableDevice) || errors.Is(err, pairing.ErrUnknownDevice) {
+	if errors.Is(err, relayclient.ErrUnusableDevice) {
 		return "Pair the phone again."
 	}
 	if refused, ok := errors.AsType[*relayclient.StatusError](err); ok {

@@ -13,6 +13,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 const yours = `To check your own:
@@ -81,9 +82,12 @@ func (r *reference) pair(ctx context.Context) error {
 		return err
 	}
 	phone := relaytest.NewPhone()
-	registry := pairing.NewRegistry(store, pairing.WithLogger(slog.New(slog.DiscardHandler)))
+	registry, err := pairing.NewRegistry(store, pairing.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return err
+	}
 	_, _, err = registry.Pair(ctx, pairing.Request{
-		Name: "reference phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: phone.PushToken(),
+		Name: "reference phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: secret.New(phone.PushToken()),
 	}, "doctor")
 	registry.Salt(ctx) // which makes it
 	return err
@@ -92,10 +96,10 @@ func (r *reference) pair(ctx context.Context) error {
 func (r *reference) register(ctx context.Context) error {
 	config := bridge.Config{
 		URL: r.bridge.RelayURL, TokenURL: r.bridge.TokenURL,
-		ClientID: "bridge-home-office", ClientSecret: r.bridge.AddClient("bridge-home-office"),
+		ClientID: "bridge-home-office", ClientSecret: secret.New(r.bridge.AddClient("bridge-home-office")),
 	}
 	text := fmt.Sprintf("[push_relay]\nurl = %q\ntoken_url = %q\nclient_id = %q\nclient_secret = %q\n",
-		config.URL, config.TokenURL, config.ClientID, config.ClientSecret)
+		config.URL, config.TokenURL, config.ClientID, config.ClientSecret.Reveal())
 	if err := os.WriteFile(r.config, []byte(text), 0o600); err != nil {
 		return err
 	}
@@ -103,5 +107,5 @@ func (r *reference) register(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return client.Register(ctx, bridge.Device{Token: relaytest.NewPhone().PushToken(), Platform: "ios"})
+	return client.Register(ctx, bridge.Device{Token: secret.New(relaytest.NewPhone().PushToken()), Platform: "ios"})
 }

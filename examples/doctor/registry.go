@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/sealpush/sealpush/relayclient/pairing"
@@ -40,21 +41,29 @@ func checkRegistry(ctx context.Context, r *report, path string) {
 		r.fail(toDo, "%v", err)
 		return
 	}
-	for _, err := range snapshot.Skipped {
-		r.fail("This phone gets no alert: pair it again, then revoke this entry: DELETE /push/devices/ID, with the id that it has here.",
-			"%v", err)
+	for _, d := range snapshot.Devices {
+		if d.Unusable != nil {
+			r.fail("This phone gets no alert: pair it again, then revoke this entry: DELETE /push/devices/ID, with the id that it has here.",
+				"%v", d.Unusable)
+		}
 	}
+	devices := usable(snapshot)
 	switch {
+	case len(devices) > 0:
+		r.ok("%s is a registry with %s", path, number(len(devices), "phone"))
 	case len(snapshot.Devices) > 0:
-		r.ok("%s is a registry with %s", path, number(len(snapshot.Devices), "phone"))
-	case len(snapshot.Skipped) > 0:
 		r.fail("See what is said of each entry, above.", "%s is a registry without a phone that can be used: nobody would be paged", path)
 	default:
 		r.fail("Pair a phone: POST /push/devices, or go run ./examples/phone beside examples/daemon.",
 			"%s is a registry without a phone: nobody would be paged", path)
 	}
-	checkSalt(r, snapshot.Salt)
-	checkDevices(r, snapshot.Devices)
+	checkSalt(r, snapshot.Salt.Reveal())
+	checkDevices(r, devices)
+}
+
+// usable returns the devices that an alert can be sealed to.
+func usable(snapshot pairing.Snapshot) []pairing.Device {
+	return slices.DeleteFunc(slices.Clone(snapshot.Devices), func(d pairing.Device) bool { return d.Unusable != nil })
 }
 
 // checkFile says whether a file is there, and what to do if not, and warns when
@@ -100,7 +109,8 @@ func checkDevices(r *report, devices []pairing.Device) {
 	ids, tokens, keys := map[string]bool{}, map[string]string{}, map[seal.PublicKey]string{}
 	for _, d := range devices {
 		who := fmt.Sprintf("phone %q (%q, %q), fingerprint %s", d.ID, d.Name, d.Platform, d.PublicKey.Fingerprint())
-		twinByToken, sameToken := tokens[d.PushToken]
+		token := d.PushToken.Reveal()
+		twinByToken, sameToken := tokens[token]
 		twinByKey, sameKey := keys[d.PublicKey]
 		switch {
 		case ids[d.ID]:
@@ -110,13 +120,13 @@ func checkDevices(r *report, devices []pairing.Device) {
 		case sameToken:
 			r.warn("Revoke the older one: it is the same phone before its app was installed anew, "+
 				"and what is sealed to the old key cannot be opened.", "%s: phone %q has the same push token", who, twinByToken)
-		case !routable(d.PushToken):
+		case !routable(token):
 			r.warn("Fine for a relay that routes such tokens. The hosted relay refuses it: pair the phone again.",
 				"%s: its push token is not %d to %d hex digits", who, minToken, maxToken)
 		default:
 			r.ok("%s", who)
 		}
-		ids[d.ID], tokens[d.PushToken], keys[d.PublicKey] = true, d.ID, d.ID
+		ids[d.ID], tokens[token], keys[d.PublicKey] = true, d.ID, d.ID
 	}
 }
 

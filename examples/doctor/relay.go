@@ -12,19 +12,19 @@ import (
 
 // checkRelay asks a relay for sealed alerts without paging anybody: it posts an
 // envelope with nothing in it, which every relay has to refuse (relay protocol,
-// "Responses").
-func checkRelay(ctx context.Context, r *report, relayURL string) {
+// "Responses"). It says whether that shows what answers there not to be a relay.
+func checkRelay(ctx context.Context, r *report, relayURL string) (otherServer bool) {
 	r.begin("Relay for sealed alerts")
 	client, err := relayclient.New(relayURL)
 	if err != nil {
 		r.fail("Correct -relay or $"+relayVariable+".", "%v", err)
-		return
+		return false
 	}
 	client.Close()
 	target, err := url.Parse(strings.TrimSpace(relayURL))
 	if err != nil {
 		r.fail("Correct -relay or $"+relayVariable+".", "not a URL") // the cause quotes it
-		return
+		return false
 	}
 	r.ok("the URL can be used: %s://%s%s", target.Scheme, target.Host, notShown(target))
 
@@ -32,13 +32,15 @@ func checkRelay(ctx context.Context, r *report, relayURL string) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), strings.NewReader("{}"))
 	if err != nil {
 		r.fail("Correct -relay or $"+relayVariable+".", "not a URL that can be posted to")
-		return
+		return false
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "sealpush") // credentials in the URL become a header
 	if a, ok := reach(r, req, answer.URLSecrets(target)...); ok {
 		judgeRelay(r, a, target.User != nil)
+		return a.status/100 == 2
 	}
+	return false
 }
 
 // notShown names the parts of the URL that may be secrets, as answer.URLSecrets has it.

@@ -107,3 +107,37 @@ func TestPhoneThatTheRelayRefuses(t *testing.T) {
 		})
 	}
 }
+
+// The doctor promises a ring only where the relay says that it forwarded.
+func TestPhoneThatDoesNotRing(t *testing.T) {
+	for name, c := range map[string]struct{ body, says string }{
+		"digested":       {`{"v":1,"outcome":"digested"}`, "in a month"},
+		"suppressed":     {`{"v":1,"outcome":"suppressed"}`, "takes them for copies"},
+		"coalesced":      {`{"v":1,"outcome":"coalesced"}`, "takes them for copies"},
+		"does not say":   {`{"v":1}`, "does not say what becomes of it"},
+		"says otherwise": {`thank you`, "does not say what becomes of it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			setup := newSetup(t)
+			setup.relay.Script(1, relaytest.Answer{})
+			setup.relay.Script(1, relaytest.Answer{Status: 202, Body: c.body})
+			args := []string{"-page", "-relay", setup.relay.URL, "-devices", setup.devices}
+			expect(t, 0, []string{"warn  phone", c.says}, args...)
+			setup.relay.Script(1, relaytest.Answer{})
+			setup.relay.Script(1, relaytest.Answer{Status: 202, Body: c.body})
+			if out, _ := doctor(t, args...); strings.Contains(out, "should be on the phone") {
+				t.Errorf("it promises a ring:\n%s", out)
+			}
+		})
+	}
+}
+
+// What takes anything is no relay, and need not learn whom it could page.
+func TestOtherServerIsNotPaged(t *testing.T) {
+	setup := newSetup(t)
+	setup.relay.Script(relaytest.Always, relaytest.Answer{Status: 200, Body: `{"v":1,"outcome":"forwarded"}`})
+	expect(t, 1, []string{"some other server", "nobody was paged"}, "-page", "-relay", setup.relay.URL, "-devices", setup.devices)
+	if n := setup.relay.Stats().Requests; n != 1 {
+		t.Errorf("%d requests, want the check's alone", n)
+	}
+}

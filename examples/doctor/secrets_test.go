@@ -80,8 +80,8 @@ func secretsOfSetup(t *testing.T, setup *reference) map[string]string {
 		t.Fatal(err)
 	}
 	secrets := map[string]string{
-		"salt": snapshot.Salt, "push token": snapshot.Devices[0].PushToken,
-		"client secret": config.ClientSecret, "device token": setup.bridge.Devices(config.ClientID)[0].Token,
+		"salt": snapshot.Salt.Reveal(), "push token": snapshot.Devices[0].PushToken.Reveal(),
+		"client secret": config.ClientSecret.Reveal(), "device token": setup.bridge.Devices(config.ClientID)[0].Token.Reveal(),
 	}
 	for name, value := range secrets {
 		if len(value) < 16 {

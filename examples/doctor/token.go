@@ -33,7 +33,7 @@ func checkToken(ctx context.Context, r *report, config bridge.Config) bool {
 		return false
 	}
 	checkLifetime(r, token)
-	checkShape(r, token.Value, config)
+	checkShape(r, token.Value.Reveal(), config)
 	return true
 }
 
@@ -66,7 +66,7 @@ func checkShape(r *report, value string, config bridge.Config) {
 		r.warn(operator, "the token is no JWT")
 		return
 	}
-	shown := func(text string) string { return answer.Line(text, value, config.ClientSecret) }
+	shown := func(text string) string { return answer.Line(text, value, config.ClientSecret.Reveal()) }
 	if keyID, _ := token.Header["kid"].(string); token.Method.Alg() != jwt.SigningMethodRS256.Alg() || keyID == "" {
 		r.warn(operator, "the token is signed with %s, and with key id %q; it must be RS256 with a key id", token.Method.Alg(), shown(keyID))
 	}

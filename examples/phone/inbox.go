@@ -9,7 +9,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/sealpush/sealpush/relay/apns"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // An inbox is the phone's at the reference relay. It stands in for the push
@@ -22,21 +24,21 @@ type inbox struct {
 }
 
 // fetch waits for messages and returns them, or none after a while.
-func (b *inbox) fetch(ctx context.Context) ([]relaytest.Message, error) {
+func (b *inbox) fetch(ctx context.Context) ([]apns.Message, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+"?after="+url.QueryEscape(b.next), nil)
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+b.phone.PushToken())
 	var answer struct {
-		Messages []relaytest.Message `json:"messages"`
-		Next     string              `json:"next"`
+		Messages []apns.Message `json:"messages"`
+		Next     string         `json:"next"`
 	}
 	if err := call(b.client, req, &answer); err != nil {
 		return nil, err
 	}
 	for i := range answer.Messages {
-		answer.Messages[i].Device = b.phone.PushToken()
+		answer.Messages[i].Device = secret.New(b.phone.PushToken())
 	}
 	b.next = answer.Next
 	return answer.Messages, nil
@@ -50,7 +52,7 @@ const (
 
 // receive hands each message to show, until show says that it has enough, ctx
 // ends or the inbox cannot work. A relay that is away is waited for.
-func (b *inbox) receive(ctx context.Context, show func(relaytest.Message) (enough bool)) error {
+func (b *inbox) receive(ctx context.Context, show func(apns.Message) (enough bool)) error {
 	pause := firstPause
 	for {
 		messages, err := b.fetch(ctx)

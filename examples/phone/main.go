@@ -28,7 +28,7 @@ import (
 	"time"
 
 	"github.com/sealpush/sealpush/examples/internal/state"
-	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/relay/apns"
 )
 
 type options struct {
@@ -133,12 +133,12 @@ func run(ctx context.Context, opts options, out io.Writer) error {
 	if !pairing.Created {
 		again = " again"
 	}
-	fmt.Fprintf(out, "Paired%s as %s with %s: compare the fingerprint with the one in its log.\n", again, pairing.Device.ID, opts.daemon)
+	fmt.Fprintf(out, "Paired%s as %s with %s: compare the fingerprint with the one in its log.\n", again, printable(pairing.Device.ID), opts.daemon)
 	fmt.Fprintf(out, "Waiting for alerts. Control-C stops it.\n\n")
 
 	shown := 0
 	inbox := inbox{client: client, url: opts.inbox, phone: phone}
-	return inbox.receive(ctx, func(m relaytest.Message) bool {
+	return inbox.receive(ctx, func(m apns.Message) bool {
 		n, err := phone.Open(m)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "phone: a message that cannot be shown:", err)

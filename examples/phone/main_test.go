@@ -49,8 +49,14 @@ func newFixture(t *testing.T) fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.registry = pairing.NewRegistry(store, pairing.WithLogger(slog.New(slog.DiscardHandler)))
-	api := pairing.Handler(f.registry, nil)
+	f.registry, err = pairing.NewRegistry(store, pairing.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := pairing.Handler(f.registry, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/push/devices", func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+token {
@@ -85,7 +91,11 @@ func (f fixture) page(t *testing.T, alerts ...payload.Alert) {
 		t.Fatal(err)
 	}
 	for _, alert := range alerts {
-		for _, outcome := range notifier.Notify(t.Context(), alert) {
+		outcomes, err := notifier.Notify(t.Context(), alert)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, outcome := range outcomes {
 			if outcome.Err != nil {
 				t.Fatal(outcome.Err)
 			}

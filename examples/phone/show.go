@@ -20,7 +20,7 @@ func show(w io.Writer, n relaytest.Notification) {
 	if n.Stale {
 		when = a.Time.Local().Format(time.DateTime) + "  STALE"
 	}
-	fmt.Fprintf(w, "%s %-8s %s on %s%s\n", when, strings.ToUpper(string(a.Kind)),
+	fmt.Fprintf(w, "%s %-8s %s on %s%s\n", when, printable(strings.ToUpper(string(a.Kind))),
 		printable(a.Name), printable(a.Host), printable(detail(a)))
 	lines := a.LogTail
 	if a.Message != "" {

@@ -19,6 +19,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 func main() {
@@ -40,7 +41,7 @@ func run(out io.Writer) error {
 		devices[i] = pairing.Device{
 			ID:        fmt.Sprint("phone-", i+1),
 			PublicKey: phone.PublicKey(),
-			PushToken: phone.PushToken(),
+			PushToken: secret.New(phone.PushToken()),
 		}
 	}
 

@@ -4,8 +4,7 @@ import (
 	"errors"
 	"flag"
 
-	"github.com/sealpush/sealpush/relayclient/relaytest"
-	"github.com/sealpush/sealpush/relayclient/relaytest/apns"
+	"github.com/sealpush/sealpush/relay/apns"
 )
 
 // apple says how to reach phones through Apple's push service. Without a key,
@@ -23,27 +22,22 @@ func (a *apple) addFlags(flags *flag.FlagSet) {
 
 func (a *apple) forwards() bool { return a.keyFile != "" }
 
-// options returns what makes a relay forward to Apple, and a function to call
-// in the end.
-func (a *apple) options() (opts []relaytest.RelayOption, closeForwarder func(), err error) {
+// forwarder is nil without a key.
+func (a *apple) forwarder() (*apns.Forwarder, error) {
 	if !a.forwards() {
 		if a.team != "" || a.topic != "" {
-			return nil, nil, errors.New("-apns-team and -topic need -apns-key")
+			return nil, errors.New("-apns-team and -topic need -apns-key")
 		}
-		return nil, func() {}, nil
+		return nil, nil
 	}
 	if a.team == "" || a.topic == "" {
-		return nil, nil, errors.New("-apns-key needs -apns-team and -topic")
+		return nil, errors.New("-apns-key needs -apns-team and -topic")
 	}
 	key, err := apns.LoadKey(a.keyFile, a.team)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	forwarder, err := apns.New(key, a.topic, apns.WithHost(a.host))
-	if err != nil {
-		return nil, nil, err
-	}
-	return []relaytest.RelayOption{relaytest.WithForwarder(forwarder), relaytest.WithHistory(0)}, forwarder.Close, nil
+	return apns.New(key, a.topic, apns.WithHost(a.host))
 }
 
 // destination says where alerts go.

@@ -23,6 +23,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // The process trusts the stand-in for Apple's push service through
@@ -117,7 +118,7 @@ func sendTest(t *testing.T, r *relay, phone *relaytest.Phone) error {
 		return err
 	}
 	defer client.Close()
-	devices := []pairing.Device{{ID: "phone", PublicKey: phone.PublicKey(), PushToken: phone.PushToken()}}
+	devices := []pairing.Device{{ID: "phone", PublicKey: phone.PublicKey(), PushToken: secret.New(phone.PushToken())}}
 	return client.Send(t.Context(), relayclient.Push{Alert: payload.NewTest("node-a")}, devices)[0].Err
 }
 

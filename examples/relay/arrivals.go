@@ -4,15 +4,17 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
+	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
 
 // arrived is the answer to GET /: what a phone, or rather its push service,
 // would know by now.
 type arrived struct {
-	Alerts  int      `json:"alerts"`  // envelopes that the sealed relay was posted
+	Alerts  int64    `json:"alerts"`  // envelopes that the sealed relay was posted
 	Devices []device `json:"devices"` // registered by the bridge
 	Pushes  []push   `json:"pushes"`  // sent by the bridge
 }
@@ -23,16 +25,16 @@ type device struct {
 }
 
 type push struct {
-	Time    time.Time                    `json:"time"`
-	Title   string                       `json:"title"`
-	Body    string                       `json:"body"`
-	Data    map[string]string            `json:"data,omitempty"`
-	Results []relaytest.BridgePushResult `json:"results"`
+	Time    time.Time                `json:"time"`
+	Title   string                   `json:"title"`
+	Body    string                   `json:"body"`
+	Data    map[string]string        `json:"data,omitempty"`
+	Results []relay.BridgePushResult `json:"results"`
 }
 
-func arrivals(sealed *relaytest.Relay, bridge *relaytest.BridgeService, clientID string) http.Handler {
+func arrivals(alerts *counter, bridge *relaytest.BridgeService, clientID string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		answer := arrived{Alerts: sealed.Stats().Requests, Devices: []device{}, Pushes: []push{}}
+		answer := arrived{Alerts: alerts.requests.Load(), Devices: []device{}, Pushes: []push{}}
 		for _, d := range bridge.Devices(clientID) {
 			answer.Devices = append(answer.Devices, device{d.Platform, d.BundleID})
 		}
@@ -46,6 +48,17 @@ func arrivals(sealed *relaytest.Relay, bridge *relaytest.BridgeService, clientID
 			slog.Warn("cannot answer what arrived", "error", err)
 		}
 	})
+}
+
+// A counter counts the requests that it hands on.
+type counter struct {
+	next     http.Handler
+	requests atomic.Int64
+}
+
+func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.requests.Add(1)
+	c.next.ServeHTTP(w, r)
 }
 
 // logged logs each request with the status of its answer.

@@ -19,6 +19,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -29,7 +30,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"golang.org/x/net/netutil"
 )
 
 const (
@@ -71,11 +74,10 @@ func run(ctx context.Context, opts options, out io.Writer) error {
 	if opts.baseURL != "" && !isBaseURL(opts.baseURL) {
 		return errors.New("-url takes an http or https URL, without credentials or query")
 	}
-	forwarding, closeForwarder, err := opts.apple.options()
+	forwarder, err := opts.apple.forwarder()
 	if err != nil {
 		return err
 	}
-	defer closeForwarder()
 	listener, err := net.Listen("tcp", opts.addr)
 	if err != nil {
 		return err
@@ -85,27 +87,37 @@ func run(ctx context.Context, opts options, out io.Writer) error {
 		baseURL = "http://" + reachable(listener.Addr().(*net.TCPAddr))
 	}
 
-	sealed := relaytest.NewUnstartedRelay(forwarding...)
-	defer sealed.Close()
-	bridge := relaytest.NewUnstartedBridgeService(baseURL+tokenPath, baseURL+pushPath)
-	defer bridge.Close()
-
 	mux := http.NewServeMux()
-	mux.Handle(sealedPath, http.StripPrefix(sealedPath, sealed))
-	mux.Handle(tokenPath+"/", http.StripPrefix(tokenPath, bridge.TokenHandler()))
-	mux.Handle(pushPath+"/", http.StripPrefix(pushPath, bridge.RelayHandler()))
-	mux.Handle("GET /{$}", arrivals(sealed, bridge, opts.clientID))
-	server := &http.Server{Handler: logged(mux), ReadHeaderTimeout: 10 * time.Second}
-	inbox := ""
-	if !opts.apple.forwards() {
+	server := newServer(logged(mux))
+	alerts := &counter{}
+	inbox := "" // where there is one
+	if forwarder != nil {
+		defer forwarder.Close()
+		sealed, err := relay.New(relay.WithForwarder(forwarder))
+		if err != nil {
+			return err
+		}
+		defer sealed.Close()
+		alerts.next = sealed
+	} else {
+		sealed := relaytest.NewUnstartedRelay(relaytest.WithoutRequests())
+		defer sealed.Close()
+		alerts.next = sealed
 		inbox = baseURL + inboxPath
 		mux.Handle(inboxPath, sealed.InboxHandler())
 		// Or a phone that waits for alerts would hold it up. On their way to
 		// Apple, alerts are waited for: no daemon posts them again.
 		server.RegisterOnShutdown(sealed.Close)
 	}
+	bridge := relaytest.NewUnstartedBridgeService(baseURL+tokenPath, baseURL+pushPath)
+	defer bridge.Close()
+
+	mux.Handle(sealedPath, http.StripPrefix(sealedPath, alerts))
+	mux.Handle(tokenPath+"/", http.StripPrefix(tokenPath, bridge.TokenHandler()))
+	mux.Handle(pushPath+"/", http.StripPrefix(pushPath, bridge.RelayHandler()))
+	mux.Handle("GET /{$}", arrivals(alerts, bridge, opts.clientID))
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	go func() { served <- server.Serve(netutil.LimitListener(listener, maxConnections)) }()
 
 	if err := printGuide(out, guide{
 		Base:         baseURL,
@@ -127,6 +139,24 @@ func run(ctx context.Context, opts options, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	return server.Shutdown(ctx)
+}
+
+// maxConnections is how many daemons, bridges and others are served at once. More
+// wait until one of them is done or timed out.
+const maxConnections = 1000
+
+// newServer bounds every request. A forward may take 30 s, as may a phone's wait
+// for its next message.
+func newServer(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       40 * time.Second,
+		WriteTimeout:      time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
+	}
 }
 
 func isBaseURL(s string) bool {

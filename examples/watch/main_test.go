@@ -20,6 +20,7 @@ import (
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // The test binary plays all parts: started with asWatch in its environment it is
@@ -110,8 +111,12 @@ func newFixture(t *testing.T) fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = pairing.NewRegistry(store).Pair(t.Context(), pairing.Request{
-		Name: "phone", Platform: "ios", PublicKey: f.phone.PublicKey(), PushToken: f.phone.PushToken(),
+	registry, err := pairing.NewRegistry(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = registry.Pair(t.Context(), pairing.Request{
+		Name: "phone", Platform: "ios", PublicKey: f.phone.PublicKey(), PushToken: secret.New(f.phone.PushToken()),
 	}, "")
 	if err != nil {
 		t.Fatal(err)
@@ -312,7 +317,7 @@ func TestBinaryOutput(t *testing.T) {
 	if stderr.String() != "\x00\x1b[31m\xff\xfe\r50%\r100%\n\x80\x80\x80\n" {
 		t.Errorf("output %q", stderr.String())
 	}
-	if alert := f.onlyAlert(t); len(alert.LogTail) != 4 || alert.LogTail[2] != "100%" {
+	if alert := f.onlyAlert(t); len(alert.LogTail) != 2 || alert.LogTail[0] != "100%" {
 		t.Errorf("log tail %q", alert.LogTail)
 	}
 }
@@ -391,6 +396,10 @@ func TestCommandRunsWithoutAnybodyToPage(t *testing.T) {
 	if err := os.WriteFile(empty, []byte(`{"version":1,"devices":[]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	unusable := filepath.Join(t.TempDir(), "unusable.json")
+	if err := os.WriteFile(unusable, []byte(`{"version":1,"devices":[{"id":"4f290363","publicKey":"?","pushToken":"abcd"}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		if _, err := os.Stat(elsewhere); err == nil {
 			t.Error("looking for the registry made it")
@@ -410,6 +419,7 @@ func TestCommandRunsWithoutAnybodyToPage(t *testing.T) {
 		"unset registry":        {[]string{"-devices", "-relay", f.relay.URL}, "-devices is missing or empty"},
 		"registry not there":    {[]string{"-relay", f.relay.URL, "-devices", elsewhere}, "there is no registry at " + elsewhere},
 		"registry without any":  {[]string{"-relay", f.relay.URL, "-devices", empty}, "no phone is paired in " + empty},
+		"no usable phone":       {[]string{"-relay", f.relay.URL, "-devices", unusable}, "unusable device: there is no other in " + unusable},
 		"registry not readable": {[]string{"-relay", f.relay.URL, "-devices", filepath.Dir(empty)}, filepath.Dir(empty)},
 		"unset name and relay":  {[]string{"-devices", f.devices, "-name", "-relay"}, "-relay is missing or empty"},
 	} {
@@ -425,6 +435,9 @@ func TestCommandRunsWithoutAnybodyToPage(t *testing.T) {
 			if !ran || !strings.Contains(before, "watch: nobody can be paged: ") || !strings.Contains(before, tt.says) ||
 				!strings.Contains(after, "watch: nobody was paged: ") || !strings.Contains(after, tt.says) {
 				t.Errorf("standard error says %q", stderr.String())
+			}
+			if unavailable := strings.Contains(stderr.String(), "unavailable"); unavailable != strings.Contains(name, "registry not") {
+				t.Errorf("the registry's state is wrong: %q", stderr.String())
 			}
 			if strings.Contains(stderr.String(), "hunter2") {
 				t.Error("standard error has the password")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/pairing"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // What paging may add to the command's own time.
@@ -24,6 +24,7 @@ const (
 // pager pages the phones of a registry, or says why it cannot.
 type pager struct {
 	client   *relayclient.Client
+	path     string // of the registry
 	registry *pairing.Registry
 	notifier *relayclient.Notifier
 	err      error // why there can be no page, whatever the registry says
@@ -51,27 +52,41 @@ func (p *pager) open(relayURL, devices string) error {
 	if err != nil {
 		return err
 	}
+	p.path = path
 	store, err := pairing.OpenFile(path)
 	if err != nil {
 		return err
 	}
-	p.registry = pairing.NewRegistry(readOnly{store, path})
+	if p.registry, err = pairing.NewRegistry(readOnly{store, path}); err != nil {
+		return err
+	}
 	p.notifier, err = relayclient.NewNotifier(client, p.registry, "")
 	return err
 }
 
-// look says why a page would reach nobody, if it would.
+// look says why a page would reach nobody, if it would, with the errors of Notify.
 func (p *pager) look(patience time.Duration) error {
 	if p.err != nil {
 		return p.err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	_, err := p.registry.Devices(ctx)
-	return err
+	devices, err := p.registry.Devices(ctx)
+	if err != nil {
+		return err
+	}
+	if len(devices) == 0 {
+		return fmt.Errorf("%w in %s", relayclient.ErrNobodyPaired, p.path)
+	}
+	for _, device := range devices {
+		if device.Unusable == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: there is no other in %s: %w", relayclient.ErrUnusableDevice, p.path, devices[0].Unusable)
 }
 
-// page reports to standard error, also through the client's log, and fails nobody.
+// page reports to standard error and fails nobody. What Notify returns is in the log, which is there, too.
 func (p *pager) page(alert payload.Alert) {
 	if err := p.look(pageTimeout); err != nil {
 		fmt.Fprintln(os.Stderr, "watch: nobody was paged:", err)
@@ -99,16 +114,15 @@ func (r readOnly) Load(ctx context.Context) (pairing.Snapshot, error) {
 	if _, err := os.Stat(r.path); errors.Is(err, fs.ErrNotExist) {
 		return pairing.Snapshot{}, fmt.Errorf("there is no registry at %s: correct -devices, or pair a phone with the daemon that keeps it", r.path)
 	}
-	snapshot, err := r.FileStore.Load(ctx)
-	if err == nil && len(snapshot.Devices)+len(snapshot.Skipped) == 0 {
-		err = fmt.Errorf("no phone is paired in %s", r.path)
-	}
-	return snapshot, err
+	return r.FileStore.Load(ctx)
 }
 
 // EnsureSalt keeps the candidate for this page alone where the file has no salt,
 // which every daemon writes with the first phone.
-func (r readOnly) EnsureSalt(ctx context.Context, candidate string) (string, error) {
+func (r readOnly) EnsureSalt(ctx context.Context, candidate secret.Text) (secret.Text, error) {
 	snapshot, err := r.FileStore.Load(ctx)
-	return cmp.Or(snapshot.Salt, candidate), err
+	if snapshot.Salt.IsZero() {
+		snapshot.Salt = candidate
+	}
+	return snapshot.Salt, err
 }

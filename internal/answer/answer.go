@@ -3,6 +3,12 @@
 package answer
 
 import (
+	"bufio"
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -21,11 +27,11 @@ const maxRetryAfter = 24 * time.Hour
 
 // window is how much of a text is looked at, in bytes: enough behind the cut to
 // recognise what begins before it. It also bounds the work that an answer costs.
-const window = MaxText + tokenSize
+const window = MaxText + opaqueSize
 
 // Text reads the start of body and returns at most MaxText bytes of it as one
-// printable line. Every piece of a secret in it is replaced: servers quote
-// requests in their errors. What a failing body gave before it failed counts.
+// printable line. Each secret in it is replaced, and whatever looks like a token:
+// servers quote requests in their errors. What a failing body gave before it failed counts.
 func Text(body io.Reader, secrets ...string) string {
 	raw, _ := io.ReadAll(io.LimitReader(body, window))
 	return Line(string(raw), secrets...)
@@ -37,9 +43,9 @@ func Line(text string, secrets ...string) string {
 	for i, secret := range secrets {
 		shown[i] = printable(secret)
 	}
-	unseen := 0 // at the end, which may hold the start of a secret
+	unseen := 0 // at the end, which may hold the start of a token
 	if len(text) >= window {
-		text, unseen = text[:window], tokenSize-1
+		text, unseen = text[:window], opaqueSize-1
 	}
 	text = printable(text)
 	text = redact(text, max(0, len(text)-unseen), shown)
@@ -59,14 +65,53 @@ func printable(text string) string {
 	}, text)
 }
 
-// Body is what resp carries: nothing when its status is below 200. With a 101 Go's transport hands over the connection
-// itself, and a read of that ends with no context.
-func Body(resp *http.Response) io.ReadCloser {
+// Read returns the body of resp, at most so many bytes, without a byte order mark. A body that the server has
+// compressed, though [NoCompression] asks it not to, is inflated within the same bounds. What could be read
+// comes with the error, which says what is wrong with the body.
+func Read(resp *http.Response, most int) ([]byte, error) {
 	if resp.StatusCode < http.StatusOK {
-		resp.Body.Close()
-		return http.NoBody
+		resp.Body.Close() // with a 101 Go's transport hands over the connection itself, and a read of that ends with no context
+		return nil, nil
 	}
-	return resp.Body
+	plain, err := inflate(resp.Header.Values("Content-Encoding"), io.LimitReader(resp.Body, int64(most)+maxOverhead))
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(io.LimitReader(plain, int64(most)+1))
+	if err == nil && len(body) > most {
+		err = fmt.Errorf("larger than %d bytes", most)
+	}
+	return bytes.TrimPrefix(body[:min(len(body), most)], []byte("\uFEFF")), err
+}
+
+// maxOverhead is how much longer than the limit of its content a compressed body may be, in bytes: gzip may carry any
+// number of empty members (RFC 1952, section 2.2).
+const maxOverhead = 4 << 10
+
+// NoCompression asks for an answer as it is. An HTTP client that finds the header does not ask for compression by itself.
+func NoCompression(request http.Header) { request.Set("Accept-Encoding", "identity") }
+
+// inflate undoes the coding that a server says it has applied.
+func inflate(codings []string, body io.Reader) (io.Reader, error) {
+	coding := strings.ToLower(strings.TrimSpace(strings.Join(codings, ",")))
+	if coding == "" || coding == "identity" {
+		return body, nil
+	}
+	in := bufio.NewReader(body)
+	if _, err := in.Peek(1); err == io.EOF {
+		return in, nil // an empty body, of a 204 for instance
+	}
+	switch coding {
+	case "gzip", "x-gzip":
+		return gzip.NewReader(in)
+	case "deflate":
+		if head, _ := in.Peek(2); len(head) == 2 && head[0]&0x0f == 8 && (int(head[0])<<8|int(head[1]))%31 == 0 { // RFC 1950, section 2.2
+			return zlib.NewReader(in)
+		}
+		return flate.NewReader(in), nil // what some servers take it for
+	default:
+		return nil, fmt.Errorf("compressed as %q, unasked", Line(coding))
+	}
 }
 
 // RetryAfter reads the Retry-After header (RFC 9110, section 10.2.3): seconds

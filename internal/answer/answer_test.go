@@ -1,6 +1,7 @@
 package answer_test
 
 import (
+	"encoding/base64"
 	"errors"
 	"io"
 	"net/http"
@@ -29,16 +30,28 @@ func TestText(t *testing.T) {
 		{"cut inside a character", strings.Repeat(".", 511) + "é", strings.Repeat(".", 511), nil},
 		{"whole secret", "no device " + token + "!", "no device [redacted]!", []string{token}},
 		{"secret in capitals", "no device " + strings.ToUpper(token), "no device [redacted]", []string{token}},
-		{"piece of a secret", "no device " + token[5:17] + "…", "no device [redacted]…", []string{token}},
+		{"fifteen characters of a token", "no device " + token[5:20] + "…", "no device " + token[5:20] + "…", []string{token}},
+		{"sixteen characters of a token", "no device " + token[5:21] + "…", "no device [redacted]…", []string{token}},
+		{"a word that a secret has, too", "notification topic", "notification topic", []string{"my-notifications"}},
+		{"percent-encoded", "GET /?k=p%61ss%20w%c3%B6rd%2f1 failed", "GET /?k=[redacted] failed", []string{"pass wörd/1"}},
+		{"in a form", "k=pass+w%C3%B6rd%2F1 failed", "k=[redacted] failed", []string{"pass wörd/1"}},
+		{"in JSON", `{"k":"p\u0061\u0053s w\u00f6rd\/\"1"}`, `{"k":"[redacted]"}`, []string{`pass wörd/"1`}},
+		{"beyond the first plane in JSON", `{"k":"pass\uD83D\ude00word"}`, `{"k":"[redacted]"}`, []string{"pass😀word"}},
+		{"another character in JSON", `{"k":"pass\u0077ord"}`, `{"k":"pass\u0077ord"}`, []string{"passkord"}},
+		{"base64", "Basic " + base64.StdEncoding.EncodeToString([]byte("open>>>sesame???")) + " refused", "Basic [redacted]== refused", []string{"open>>>sesame???"}},
+		{"base64url", "token " + base64.RawURLEncoding.EncodeToString([]byte("open>>>sesame???")) + ".", "token [redacted].", []string{"open>>>sesame???"}},
+		{"base64 behind a user", "Basic " + base64.StdEncoding.EncodeToString([]byte("bob:open sesame!")), "Basic Ym9iOm[redacted]Q==", []string{"open sesame!"}},
 		{"short secret", "user bob", "user [redacted]", []string{"bob"}},
 		{"somebody else's device token", "not " + strings.Repeat("0Af", 6) + ".", "not [redacted].", []string{token}},
 		{"less than a device token", "not 0123456789abcde", "not 0123456789abcde", nil},
 		{"an FCM token", "not fGc8-x_1aBcDeFgHiJkLmN:APA91bE" + strings.Repeat("zQ-_", 30) + "?", "not [redacted]?", nil},
 		{"a JWT", "bad " + strings.Repeat("eyJh", 10) + ".sub", "bad [redacted].sub", nil},
 		{"a UUID", "no 123e4567-e89b-12d3-a456-426614174000", "no 123e4567-e89b-12d3-a456-426614174000", nil},
-		{"eight characters in common", "no 8f3a1bc2!", "no [redacted]!", []string{token}},
-		{"seven characters in common", "no 8f3a1bc", "no 8f3a1bc", []string{token}},
+		{"short secret within words", "pushed by a pushup, push!", "pushed by a pushup, [redacted]!", []string{"push"}},
+		{"eight characters in common", "no 8f3a1bc2!", "no 8f3a1bc2!", []string{token}},
 		{"secret of one letter", "no e-mail", "no e-mail", []string{"e"}},
+		{"long secret across the cut", strings.Repeat(".", 500) + strings.Repeat("open sesame ", 20), strings.Repeat(".", 500) + "[redacted]", []string{strings.Repeat("open sesame ", 20)}},
+		{"escape across the cut", strings.Repeat(".", 490) + strings.Repeat(`\u006f\u0070\u0065\u006e `, 20), strings.Repeat(".", 490) + "[redacted]", []string{strings.Repeat("open ", 20)}},
 		{"secret across the cut", strings.Repeat(".", 505) + token, strings.Repeat(".", 505) + "[redact", []string{token}},
 	}
 	for _, tt := range tests {

@@ -8,10 +8,12 @@ import (
 )
 
 // Shorter parts of a URL, such as "v1" and "push", are no capabilities, and an
-// error may have to say them.
+// error may have to say them. Neither is a word such as "notifications", unless
+// it is too long for one.
 const (
-	leastPart  = 8 // bytes of a step of the path, or of the query's name
-	leastValue = 4 // bytes of a value in the query: a "1" would be taken out of every number
+	leastPart  = 8  // bytes of a step of the path, of the query, or of a name in it
+	leastValue = 4  // bytes of a value in the query: a "1" would be taken out of every number
+	mostWord   = 19 // letters
 )
 
 // URLSecrets returns each part of a URL that may be a secret, as a server could
@@ -24,10 +26,16 @@ func URLSecrets(u *url.URL) []string {
 		basic := base64.StdEncoding.EncodeToString([]byte(u.User.Username() + ":" + password))
 		secrets = append(secrets, u.User.Username(), password, u.User.String(), basic)
 	}
-	parts := append(strings.Split(u.EscapedPath(), "/"), strings.Split(u.Path, "/")...)
-	parts = append(parts, u.RawQuery)
+	parts := []string{u.RawQuery}
+	for step := range strings.SplitSeq(u.Path, "/") {
+		if !isWord(step) {
+			parts = append(parts, step)
+		}
+	}
 	for name, values := range u.Query() {
-		parts = append(parts, name)
+		if !isWord(name) {
+			parts = append(parts, name)
+		}
 		for _, value := range values {
 			if len(value) >= leastValue {
 				secrets = append(secrets, value)
@@ -41,4 +49,11 @@ func URLSecrets(u *url.URL) []string {
 	}
 	slices.Sort(secrets)
 	return slices.Compact(secrets)
+}
+
+// isWord reports whether text is letters alone: small ones, capitals, or small ones after a capital.
+func isWord(text string) bool {
+	small, tail := lower(text), text[min(1, len(text)):]
+	return len(text) <= mostWord && strings.Trim(small, "abcdefghijklmnopqrstuvwxyz") == "" &&
+		(tail == lower(tail) || text == strings.ToUpper(text))
 }

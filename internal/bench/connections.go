@@ -6,6 +6,7 @@ import (
 
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient"
+	"github.com/sealpush/sealpush/seal"
 )
 
 // connections counts what the relay accepts for a first and a second alert to
@@ -41,7 +42,7 @@ func connectionsOver(protocol string) (first, second int, err error) {
 	}
 	defer client.Close()
 	push := relayclient.Push{Alert: longFailure(), Salt: payload.NewSalt()}
-	devices := phones(100)
+	devices := phones(100, seal.X25519)
 	if err := sendAll(client, push, devices); err != nil {
 		return 0, 0, err
 	}

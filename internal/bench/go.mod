@@ -3,18 +3,17 @@ module github.com/sealpush/sealpush/internal/bench
 go 1.26.0
 
 require (
+	github.com/cloudflare/circl v1.6.5
 	github.com/sealpush/sealpush v0.0.0
 	golang.org/x/crypto v0.59.0
 )
 
 require (
 	github.com/BurntSushi/toml v1.6.0 // indirect
-	github.com/cloudflare/circl v1.6.5 // indirect
 	github.com/gofrs/flock v0.13.2 // indirect
 	github.com/hashicorp/go-cleanhttp v0.5.2 // indirect
 	github.com/hashicorp/go-retryablehttp v0.7.8 // indirect
 	golang.org/x/sys v0.50.0 // indirect
-	golang.org/x/time v0.16.0 // indirect
 )
 
 replace github.com/sealpush/sealpush => ../..

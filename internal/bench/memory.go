@@ -11,6 +11,7 @@ import (
 
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient"
+	"github.com/sealpush/sealpush/seal"
 )
 
 // memory compares the peak memory of processes that send one alert. Both know
@@ -74,7 +75,7 @@ func sendOnce(url, known, paged string) error {
 	if err != nil {
 		return err
 	}
-	devices := phones(all)
+	devices := phones(all, seal.X25519)
 	client, err := relayclient.New(url)
 	if err != nil {
 		return err

@@ -4,11 +4,7 @@ package main
 // #include <sodium.h>
 import "C"
 
-import (
-	"errors"
-
-	"github.com/sealpush/sealpush/seal"
-)
+import "errors"
 
 func sodiumInit() error {
 	if C.sodium_init() < 0 {
@@ -19,18 +15,20 @@ func sodiumInit() error {
 
 func sodiumVersion() string { return C.GoString(C.sodium_version_string()) }
 
+const overhead = C.crypto_box_SEALBYTES
+
 // sodiumSeal is crypto_box_seal. The box must have the message's length and
-// seal.Overhead.
-func sodiumSeal(box, message []byte, public *[seal.KeySize]byte) bool {
+// overhead.
+func sodiumSeal(box, message []byte, public *[32]byte) bool {
 	return C.crypto_box_seal(first(box), first(message), C.ulonglong(len(message)), first(public[:])) == 0
 }
 
 // sodiumOpen is crypto_box_seal_open.
-func sodiumOpen(box []byte, public, private *[seal.KeySize]byte) (message []byte, ok bool) {
-	if len(box) < seal.Overhead {
+func sodiumOpen(box []byte, public, private *[32]byte) (message []byte, ok bool) {
+	if len(box) < overhead {
 		return nil, false
 	}
-	message = make([]byte, len(box)-seal.Overhead)
+	message = make([]byte, len(box)-overhead)
 	ok = C.crypto_box_seal_open(first(message), first(box), C.ulonglong(len(box)), first(public[:]), first(private[:])) == 0
 	return message, ok
 }

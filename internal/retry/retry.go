@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
+
+	"github.com/sealpush/sealpush/internal/answer"
 )
 
 const (
@@ -28,6 +30,7 @@ func Do(ctx context.Context, client *http.Client, method, url string, body []byt
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
+	answer.NoCompression(req.Header)
 
 	var last error // why the last try failed, which the retrying client forgets when ctx ends
 	retrying := retryablehttp.Client{

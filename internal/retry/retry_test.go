@@ -15,7 +15,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func answer(code int, header http.Header) func() (*http.Response, error) {
+func respond(code int, header http.Header) func() (*http.Response, error) {
 	return func() (*http.Response, error) {
 		return &http.Response{StatusCode: code, Status: http.StatusText(code), Header: header, Body: http.NoBody}, nil
 	}
@@ -33,14 +33,14 @@ func TestDo(t *testing.T) {
 		status  int // 0 for an error
 		took    time.Duration
 	}{
-		{name: "at once", tries: []func() (*http.Response, error){answer(200, nil)}, want: 1, status: 200},
-		{name: "their fault", tries: []func() (*http.Response, error){answer(503, nil), fail, answer(200, nil)}, want: 3, status: 200, took: 750 * time.Millisecond},
-		{name: "our fault", tries: []func() (*http.Response, error){answer(400, nil)}, want: 1, status: 400},
-		{name: "down", tries: []func() (*http.Response, error){answer(500, nil)}, want: 4, status: 500, took: 1750 * time.Millisecond},
+		{name: "at once", tries: []func() (*http.Response, error){respond(200, nil)}, want: 1, status: 200},
+		{name: "their fault", tries: []func() (*http.Response, error){respond(503, nil), fail, respond(200, nil)}, want: 3, status: 200, took: 750 * time.Millisecond},
+		{name: "our fault", tries: []func() (*http.Response, error){respond(400, nil)}, want: 1, status: 400},
+		{name: "down", tries: []func() (*http.Response, error){respond(500, nil)}, want: 4, status: 500, took: 1750 * time.Millisecond},
 		{name: "unreachable", tries: []func() (*http.Response, error){fail}, want: 4, took: 1750 * time.Millisecond},
 		{name: "final", tries: []func() (*http.Response, error){fail}, final: func(err error) bool { return errors.Is(err, broken) }, want: 1},
-		{name: "slow down", tries: []func() (*http.Response, error){answer(429, nil)}, want: 1, status: 429},
-		{name: "come back later", tries: []func() (*http.Response, error){answer(503, http.Header{"Retry-After": {"1"}})}, want: 1, status: 503},
+		{name: "slow down", tries: []func() (*http.Response, error){respond(429, nil)}, want: 1, status: 429},
+		{name: "come back later", tries: []func() (*http.Response, error){respond(503, http.Header{"Retry-After": {"1"}})}, want: 1, status: 503},
 		{name: "out of time", tries: []func() (*http.Response, error){fail}, timeout: 500 * time.Millisecond, want: 2, took: 500 * time.Millisecond},
 	}
 	for _, tt := range tests {

@@ -6,5 +6,6 @@ import "time"
 func (v *Verifier) Sleep(d time.Duration) {
 	v.keys.mu.Lock()
 	defer v.keys.mu.Unlock()
-	v.keys.expires, v.keys.idle = v.keys.expires.Slept(d), v.keys.idle.Slept(d)
+	v.keys.idle = v.keys.idle.Slept(d)
+	v.keys.held.expires, v.keys.held.ends = v.keys.held.expires.Slept(d), v.keys.held.ends.Slept(d)
 }

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Authenticate verifies the bearer token of a request: the one Authorization
-// header, with the Bearer scheme (RFC 6750 section 2.1) in any case. A request
-// without one is [ErrInvalidToken] like the others of [Verifier.Verify].
+// Authenticate verifies the bearer token of a request: the one Authorization header, which is "Bearer", a space and the
+// token. The scheme is taken in that spelling alone, as by the deployed relay, although HTTP leaves its case open. A request
+// without a token is [ErrInvalidToken] like the others of [Verifier.Verify].
 func (v *Verifier) Authenticate(r *http.Request) (Claims, error) {
 	token, err := bearer(r.Header)
 	if err != nil {
@@ -23,9 +23,8 @@ func bearer(header http.Header) (string, error) {
 	if len(values) != 1 {
 		return "", fmt.Errorf("%w: %d Authorization headers, want one", ErrInvalidToken, len(values))
 	}
-	scheme, token, _ := strings.Cut(values[0], " ")
-	token = strings.Trim(token, " ")
-	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+	token, ok := strings.CutPrefix(values[0], "Bearer ")
+	if !ok || token == "" {
 		return "", fmt.Errorf("%w: the Authorization header holds no bearer token", ErrInvalidToken)
 	}
 	return token, nil

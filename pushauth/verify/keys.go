@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/MicahParks/jwkset"
+	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/sealpush/sealpush/internal/answer"
 	"github.com/sealpush/sealpush/internal/clock"
@@ -23,14 +23,14 @@ import (
 const (
 	fetchTimeout  = 5 * time.Second
 	fetchInterval = 10 * time.Second // from the end of one fetch to the start of the next
+	staleLifetime = 5 * time.Minute  // for which a set is used past its life while there is no newer one
 	maxSetSize    = 256 << 10        // bytes
 )
 
-// keySet is the token service's JWK set. The parsing of keys is jwkset's; when
-// to fetch is decided here, because its client (and keyfunc, which wraps it)
-// refreshes from a goroutine that runs for ever, reads bodies without a bound,
-// drops a whole set for one bad key, and fails all but one of the callers that
-// need the same fetch.
+// keySet fetches the token service's JWK set and holds the last good one. The parsing of keys is jwkset's; when to fetch
+// is decided here, because its client (and keyfunc, which wraps it) refreshes from a goroutine that runs for ever, reads
+// bodies without a bound, drops a whole set for one bad key, and fails all but one of the callers that need the same
+// fetch.
 type keySet struct {
 	url      string
 	client   *http.Client
@@ -38,39 +38,68 @@ type keySet struct {
 	lifetime time.Duration
 
 	mu       sync.Mutex
-	keys     map[string]*rsa.PublicKey // by kid; the last good set
-	expires  clock.Deadline            // when keys is to be fetched anew, reached without keys
-	idle     clock.Deadline            // until when no other fetch is made
-	err      error                     // how it ended
-	fetching chan struct{}             // closed at the end of the fetch in flight, nil without one
+	held     *heldKeys      // the last good set, nil before there is one
+	idle     clock.Deadline // until when no other fetch is made
+	err      error          // how the last fetch ended
+	fetching chan struct{}  // closed at the end of the fetch in flight, nil without one
 }
 
-// lookup returns the key of that id, from a fetched set if need be.
-func (s *keySet) lookup(ctx context.Context, kid string) (*rsa.PublicKey, error) {
+// heldKeys is one fetched set. Only its deadlines are ever replaced, by tests.
+type heldKeys struct {
+	byID    map[string][]jwt.VerificationKey // all keys of an id: RFC 7517 does not say that ids are unique
+	expires clock.Deadline                   // when the set is to be fetched anew
+	ends    clock.Deadline                   // when it is no longer used at all
+}
+
+// lookup returns a set that has keys of that id, from a new fetch if need be.
+//
+// A set past its life is used for [staleLifetime] more, while the next one is fetched: a token service that hangs holds up
+// no request whose key is known.
+func (s *keySet) lookup(ctx context.Context, kid string) (*heldKeys, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if key, ok := s.keys[kid]; ok && !s.expires.Reached() {
-		return key, nil
+	if s.held.has(kid) && !s.held.ends.Reached() {
+		if s.held.expires.Reached() {
+			s.refresh(ctx)
+		}
+		return s.held, nil
 	}
-	var gaveUp error
-	if fetched := s.refresh(ctx); fetched != nil {
-		s.mu.Unlock()
-		gaveUp = wait(ctx, fetched)
-		s.mu.Lock()
-	}
-	if key, ok := s.keys[kid]; ok { // an old one too, when no newer set could be had
-		return key, nil
-	}
-	if gaveUp != nil {
-		return nil, &keysError{gaveUp}
-	}
-	if s.err != nil {
+	err := s.await(ctx, s.refresh(ctx))
+	switch {
+	case s.held.has(kid) && !s.held.ends.Reached():
+		return s.held, nil
+	case err != nil:
+		return nil, &keysError{err}
+	case s.err != nil:
 		return nil, &keysError{s.err}
 	}
 	return nil, errUnknownKey
 }
 
-func wait(ctx context.Context, done <-chan struct{}) error {
+// newer returns a set that was fetched after old, from a new fetch if the time has come for one. It returns nil if
+// there is none.
+func (s *keySet) newer(ctx context.Context, old *heldKeys) *heldKeys {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held == old {
+		s.await(ctx, s.refresh(ctx))
+	}
+	if s.held == old {
+		return nil
+	}
+	return s.held
+}
+
+func (h *heldKeys) has(kid string) bool { return h != nil && len(h.byID[kid]) > 0 }
+
+// await waits for done, if it is not nil, or the end of ctx, whose cause it returns. The caller holds the lock, which is
+// free meanwhile.
+func (s *keySet) await(ctx context.Context, done <-chan struct{}) error {
+	if done == nil {
+		return nil
+	}
+	s.mu.Unlock()
+	defer s.mu.Lock()
 	select {
 	case <-done:
 		return nil
@@ -79,8 +108,8 @@ func wait(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// refresh joins the fetch in flight or starts one, and returns what is closed at
-// its end: nil if it is too early for another. The caller holds the lock.
+// refresh joins the fetch in flight or starts one, and returns what is closed at its end: nil if it is too early for
+// another. The caller holds the lock.
 func (s *keySet) refresh(ctx context.Context) <-chan struct{} {
 	if s.fetching != nil {
 		return s.fetching
@@ -100,28 +129,37 @@ func (s *keySet) refresh(ctx context.Context) <-chan struct{} {
 	return done
 }
 
-func (s *keySet) store(keys map[string]*rsa.PublicKey, err error) {
+func (s *keySet) store(keys map[string][]jwt.VerificationKey, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	s.fetching, s.idle, s.err = nil, clock.NewDeadline(now, fetchInterval), err
 	if err == nil {
-		s.keys, s.expires = keys, clock.NewDeadline(now, s.lifetime)
+		s.held = &heldKeys{
+			byID:    keys,
+			expires: clock.NewDeadline(now, s.lifetime),
+			ends:    clock.NewDeadline(now, s.lifetime+staleLifetime),
+		}
 		return
 	}
 	logger := s.logger
 	if logger == nil {
 		logger = slog.Default()
 	}
-	logger.Warn("cannot fetch the token service's keys", "error", err, "keys_held", len(s.keys))
+	held := 0
+	if s.held != nil && !s.held.ends.Reached() {
+		held = len(s.held.byID)
+	}
+	logger.Warn("cannot fetch the token service's keys", "error", err, "keys_held", held)
 }
 
-func (s *keySet) fetch(ctx context.Context) (map[string]*rsa.PublicKey, error) {
+func (s *keySet) fetch(ctx context.Context) (map[string][]jwt.VerificationKey, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, nil)
 	if err != nil {
 		return nil, errors.New("the URL is malformed")
 	}
 	req.Header.Set("Accept", "application/json")
+	answer.NoCompression(req.Header)
 	resp, err := s.client.Do(req)
 	if err != nil {
 		if e, ok := errors.AsType[*url.Error](err); ok {
@@ -130,14 +168,12 @@ func (s *keySet) fetch(ctx context.Context) (map[string]*rsa.PublicKey, error) {
 		return nil, answer.Error(err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body(resp), maxSetSize+1))
-	switch {
-	case resp.StatusCode != http.StatusOK:
+	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the token service answered %d", resp.StatusCode)
-	case err != nil:
-		return nil, fmt.Errorf("reading the key set: %w", err)
-	case len(body) > maxSetSize:
-		return nil, fmt.Errorf("the key set is larger than %d bytes", maxSetSize)
+	}
+	body, err := answer.Read(resp, maxSetSize)
+	if err != nil {
+		return nil, fmt.Errorf("the key set cannot be read: %w", answer.Error(err))
 	}
 	return parseKeys(body)
 }
@@ -145,17 +181,17 @@ func (s *keySet) fetch(ctx context.Context) (map[string]*rsa.PublicKey, error) {
 // parseKeys reads a JWK set. Keys that cannot verify an RS256 signature are
 // left out (RFC 7517 section 5); a set in which nothing is left is an error, so
 // that it does not replace a good one.
-func parseKeys(body []byte) (map[string]*rsa.PublicKey, error) {
+func parseKeys(body []byte) (map[string][]jwt.VerificationKey, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := json.Unmarshal(body, &set); err != nil {
 		return nil, errors.New("the key set is not JSON with a list of keys")
 	}
-	keys := make(map[string]*rsa.PublicKey, len(set.Keys))
+	keys := make(map[string][]jwt.VerificationKey, len(set.Keys))
 	for _, raw := range set.Keys {
 		if kid, key := parseKey(raw); key != nil {
-			keys[kid] = key
+			keys[kid] = append(keys[kid], key)
 		}
 	}
 	if len(keys) == 0 {

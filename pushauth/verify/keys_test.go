@@ -3,9 +3,12 @@ package verify_test
 import (
 	"bytes"
 	"context"
+	"crypto/rsa"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -140,8 +143,27 @@ func TestWithdrawnKey(t *testing.T) {
 			t.Errorf("within the lifetime of the key set: %v", err)
 		}
 		advance(time.Nanosecond)
+		v.Verify(t.Context(), token) // the first one after it makes the set be fetched
+		synctest.Wait()
 		if _, err := v.Verify(t.Context(), token); !errors.Is(err, verify.ErrInvalidToken) {
 			t.Errorf("after it: %v", err)
+		}
+	})
+}
+
+// The keys of a set whose life is over by more than 5 minutes are not used for one more token, whenever it comes.
+func TestWithdrawnKeyAfterAQuietNight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, keys := newVerifier(t)
+		token := signGood(t, "first", firstKey())
+		if _, err := v.Verify(t.Context(), token); err != nil {
+			t.Fatal(err)
+		}
+		keys.serve(http.StatusOK, setOf(jwkOf("second", &secondKey().PublicKey)))
+		advance(time.Hour + 5*time.Minute)
+		token = signGood(t, "first", firstKey())
+		if _, err := v.Verify(t.Context(), token); !errors.Is(err, verify.ErrInvalidToken) {
+			t.Errorf("got %v", err)
 		}
 	})
 }
@@ -178,10 +200,10 @@ func TestOutage(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// Down, or talking nonsense, for longer than the key set lives: it stays.
+		// Down, or talking nonsense, for up to 5 minutes more than the key set lives: it stays.
 		for _, outage := range []func(){func() { keys.fail(down) }, func() { keys.serve(502, "") }, func() { keys.serve(200, `{"keys":[]}`) }, keys.hang} {
 			outage()
-			advance(2 * time.Minute)
+			advance(80 * time.Second)
 			if _, err := v.Verify(t.Context(), token); err != nil {
 				t.Errorf("in an outage: %v", err)
 			}
@@ -189,6 +211,10 @@ func TestOutage(t *testing.T) {
 			if _, err := v.Verify(t.Context(), signGood(t, "second", secondKey())); !errors.Is(err, verify.ErrKeysUnavailable) {
 				t.Errorf("an unknown key in an outage: %v", err)
 			}
+		}
+		advance(time.Minute)
+		if _, err := v.Verify(t.Context(), token); !errors.Is(err, verify.ErrKeysUnavailable) {
+			t.Errorf("6 minutes after the set was fetched for a minute: %v", err)
 		}
 	})
 }
@@ -265,6 +291,8 @@ func TestSuspendedMachineDoesNotTrustAWithdrawnKey(t *testing.T) {
 			t.Errorf("within the lifetime of the key set: %v", err)
 		}
 		v.Sleep(50 * time.Minute)
+		v.Verify(t.Context(), token) // makes the set be fetched
+		synctest.Wait()
 		if _, err := v.Verify(t.Context(), token); !errors.Is(err, verify.ErrInvalidToken) {
 			t.Errorf("after it: %v", err)
 		}
@@ -295,6 +323,120 @@ func TestZeroVerifierTrustsNobody(t *testing.T) {
 		_, err := v.Verify(t.Context(), signGood(t, "first", firstKey()))
 		if err == nil || verify.StatusCode(err) != http.StatusInternalServerError {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// When the set's life is over and the token service hangs, no token of a known key waits for it, until 5 minutes later.
+func TestValidTokensDoNotQueueForAHangingKeyServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, keys := newVerifier(t, verify.WithLogger(slog.New(slog.DiscardHandler)), verify.WithKeyLifetime(10*time.Minute))
+		verifyAt := func(after time.Duration, start time.Time) error {
+			t.Helper()
+			advance(time.Until(start.Add(after)))
+			token, asked := signGood(t, "first", firstKey()), time.Now()
+			_, err := v.Verify(t.Context(), token)
+			if waited := time.Since(asked); waited > 0 && err == nil {
+				t.Errorf("after %v: waited %v", after, waited)
+			}
+			return err
+		}
+		start := time.Now()
+		if err := verifyAt(0, start); err != nil {
+			t.Fatal(err)
+		}
+		keys.hang()
+		for _, after := range []time.Duration{10 * time.Minute, 10*time.Minute + time.Second, 12 * time.Minute, 15*time.Minute - 1} {
+			if err := verifyAt(after, start); err != nil {
+				t.Errorf("after %v: %v", after, err)
+			}
+		}
+		synctest.Wait()
+		if got := keys.count(); got != 4 {
+			t.Errorf("%d fetches, want the first and one for each of the three times that were 10 s apart", got)
+		}
+		if err := verifyAt(15*time.Minute, start); !errors.Is(err, verify.ErrKeysUnavailable) {
+			t.Errorf("5 minutes past the set's life: %v", err)
+		}
+		keys.serve(http.StatusOK, setOf(jwkOf("first", &firstKey().PublicKey)))
+		if err := verifyAt(16*time.Minute, start); err != nil {
+			t.Errorf("the token service is back: %v", err)
+		}
+	})
+}
+
+func TestRotationUnderOneKeyID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, keys := newVerifier(t, verify.WithLogger(slog.New(slog.DiscardHandler)))
+		before, after := signGood(t, "only", firstKey()), signGood(t, "only", secondKey())
+		check := func(token string, valid bool, fetches int) {
+			t.Helper()
+			_, err := v.Verify(t.Context(), token)
+			if (err == nil) != valid || !valid && !errors.Is(err, verify.ErrInvalidToken) {
+				t.Errorf("got %v, want it valid: %t", err, valid)
+			}
+			if got := keys.count(); got != fetches {
+				t.Errorf("%d fetches of the key set, want %d", got, fetches)
+			}
+		}
+		keys.serve(http.StatusOK, setOf(jwkOf("only", &firstKey().PublicKey)))
+		check(before, true, 1)
+		for range 100 {
+			check(after, false, 1) // as forged as it could be
+		}
+		keys.serve(http.StatusOK, setOf(jwkOf("only", &secondKey().PublicKey)))
+		advance(10 * time.Second)
+		check(before, true, 1)
+		check(after, true, 2)
+		check(before, false, 2)
+
+		// An outage does not make a forged token a good one, nor the token service's fault.
+		keys.serve(http.StatusBadGateway, "")
+		advance(10 * time.Second)
+		check(before, false, 3)
+		check(after, true, 3)
+
+		// The key that the token was signed with is gone.
+		keys.serve(http.StatusOK, setOf(jwkOf("other", &secondKey().PublicKey)))
+		advance(10 * time.Second)
+		check(before, false, 4)
+		check(after, false, 4)
+	})
+}
+
+func TestEveryKeyOfAnIDIsTried(t *testing.T) {
+	for _, order := range [][]map[string]any{
+		{jwkOf("first", &firstKey().PublicKey), jwkOf("first", &secondKey().PublicKey)},
+		{jwkOf("first", &secondKey().PublicKey), jwkOf("first", &firstKey().PublicKey)},
+	} {
+		v, keys := newVerifier(t)
+		keys.serve(http.StatusOK, setOf(order...))
+		for name, key := range map[string]*rsa.PrivateKey{"one": firstKey(), "the other": secondKey()} {
+			if _, err := v.Verify(t.Context(), signGood(t, "first", key)); err != nil {
+				t.Errorf("signed with %s: %v", name, err)
+			}
+		}
+	}
+}
+
+// A key set is trusted because of the URL that it comes from. A redirect would have it come from anywhere.
+func TestRedirectIsNotFollowed(t *testing.T) {
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		v, keys := newVerifier(t, verify.WithLogger(slog.New(slog.DiscardHandler)))
+		keys.set(func(r *http.Request) (*http.Response, error) {
+			answer := &http.Response{StatusCode: status, Header: http.Header{"Location": {"http://elsewhere.example/keys"}}, Body: http.NoBody}
+			if r.URL.Host == "elsewhere.example" {
+				answer.StatusCode = http.StatusOK
+				answer.Body = io.NopCloser(strings.NewReader(setOf(jwkOf("first", &secondKey().PublicKey))))
+			}
+			return answer, nil
+		})
+		_, err := v.Verify(t.Context(), signGood(t, "first", secondKey()))
+		if !errors.Is(err, verify.ErrKeysUnavailable) || !strings.Contains(err.Error(), strconv.Itoa(status)) {
+			t.Errorf("%d: got %v", status, err)
+		}
+		if got := keys.count(); got != 1 {
+			t.Errorf("%d: %d requests, want 1", status, got)
 		}
 	}
 }

@@ -13,8 +13,8 @@ const (
 	defaultKeyLifetime = time.Hour
 )
 
-// An Option changes how a [Verifier] works. It is a plain value.
-type Option func(*options)
+// An Option changes how a [Verifier] works. One that is nil or has a bad value is an error of [New].
+type Option func(*options) error
 
 type options struct {
 	client   *http.Client
@@ -23,33 +23,48 @@ type options struct {
 	lifetime time.Duration
 }
 
-func (o options) validate() error {
-	switch {
-	case o.client == nil:
-		return errors.New("verify: WithHTTPClient needs a client")
-	case o.leeway < 0 || o.leeway > maxLeeway:
-		return errors.New("verify: WithLeeway takes from 0 to 5 minutes")
-	case o.lifetime <= 0:
-		return errors.New("verify: WithKeyLifetime needs a positive duration")
+// WithHTTPClient fetches the key set with client instead of one that gives up dead connections soon. Its CheckRedirect is
+// not asked, since no redirect is followed.
+func WithHTTPClient(client *http.Client) Option {
+	return func(o *options) error {
+		if client == nil {
+			return errors.New("verify: WithHTTPClient needs a client")
+		}
+		o.client = client
+		return nil
 	}
-	return nil
 }
 
-// WithHTTPClient fetches the key set with client instead of
-// one that gives up dead connections soon.
-func WithHTTPClient(client *http.Client) Option { return func(o *options) { o.client = client } }
+// WithLogger logs failed fetches of the key set to logger, at Warn. Nil means [slog.Default] at the time of each line,
+// which is also what happens without this option.
+func WithLogger(logger *slog.Logger) Option {
+	return func(o *options) error {
+		o.logger = logger
+		return nil
+	}
+}
 
-// WithLogger logs failed fetches of the key set to logger, at Warn, instead of
-// to [slog.Default].
-func WithLogger(logger *slog.Logger) Option { return func(o *options) { o.logger = logger } }
+// WithLeeway sets how far the clocks of relay and token service may be apart when "exp", "nbf" and "iat" are compared with
+// the time: from 0 to 5 minutes, by default 30 s.
+func WithLeeway(d time.Duration) Option {
+	return func(o *options) error {
+		if d < 0 || d > maxLeeway {
+			return errors.New("verify: WithLeeway takes from 0 to 5 minutes")
+		}
+		o.leeway = d
+		return nil
+	}
+}
 
-// WithLeeway sets how far the clocks of relay and token service may be apart
-// when "exp", "nbf" and "iat" are compared with the time: 30 s unless it is
-// set, at most 5 min.
-func WithLeeway(d time.Duration) Option { return func(o *options) { o.leeway = d } }
-
-// WithKeyLifetime sets for how long a fetched key set is used before it is
-// fetched again, and so how long a key that was withdrawn without a successor
-// stays trusted: an hour unless it is set, which is what the token service's
-// Cache-Control says.
-func WithKeyLifetime(d time.Duration) Option { return func(o *options) { o.lifetime = d } }
+// WithKeyLifetime sets for how long a fetched key set is used before it is fetched again: by default an hour, which is
+// what the token service's Cache-Control says. A key that was withdrawn without a successor stays trusted for that long,
+// and for at most 5 minutes more while the token service does not answer.
+func WithKeyLifetime(d time.Duration) Option {
+	return func(o *options) error {
+		if d <= 0 {
+			return errors.New("verify: WithKeyLifetime needs a positive duration")
+		}
+		o.lifetime = d
+		return nil
+	}
+}

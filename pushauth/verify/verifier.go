@@ -14,17 +14,15 @@ package verify
 
 import (
 	"context"
-	"crypto/rsa"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"github.com/sealpush/sealpush/internal/answer"
 	"github.com/sealpush/sealpush/internal/transport"
 )
 
@@ -41,7 +39,6 @@ const (
 )
 
 // Config is what a token must say to be accepted. Every field is required.
-// It is a plain value.
 type Config struct {
 	JWKSURL  string // where the token service publishes its keys, http or https
 	Issuer   string // the "iss" claim, compared byte for byte
@@ -52,11 +49,13 @@ type Config struct {
 // Verifier verifies bearer tokens. It is safe for concurrent use, and it starts
 // no goroutine that outlives the fetch of a key set (at most 5 s).
 //
-// The key set is fetched when it is first needed and held for an hour. A token
-// whose "kid" is not in it makes the set be fetched again, which is how a
-// rotation is noticed; at most one fetch in 10 s is made, however many tokens
-// with made-up ids arrive, and all who need it share one. When the token service
-// does not answer, the last good set stays in use.
+// The key set is fetched when it is first needed and held for an hour. A token whose "kid" is not in it, or that no key of
+// its "kid" has signed, makes the set be fetched again, which is how a rotation is noticed. At most one fetch in 10 s is
+// made, however many forged tokens arrive, and all who need it share one.
+//
+// When the hour is over, the set is fetched again, and no token whose key is known waits for that. While the token service
+// does not answer, the old set stays in use for at most 5 minutes; after that every token is [ErrKeysUnavailable]. A newer
+// set replaces the old one whole: a key that it lacks is no longer trusted. Redirects are not followed.
 type Verifier struct {
 	config Config
 	keys   *keySet
@@ -71,14 +70,16 @@ func New(config Config, opts ...Option) (*Verifier, error) {
 	}
 	o := options{client: &http.Client{Transport: transport.New()}, leeway: defaultLeeway, lifetime: defaultKeyLifetime}
 	for _, opt := range opts {
-		opt(&o)
-	}
-	if err := o.validate(); err != nil {
-		return nil, err
+		if opt == nil {
+			return nil, errors.New("verify: an Option is nil")
+		}
+		if err := opt(&o); err != nil {
+			return nil, err
+		}
 	}
 	return &Verifier{
 		config: config,
-		keys:   &keySet{url: config.JWKSURL, client: o.client, logger: o.logger, lifetime: o.lifetime},
+		keys:   &keySet{url: config.JWKSURL, client: withoutRedirects(o.client), logger: o.logger, lifetime: o.lifetime},
 		parser: jwt.NewParser(
 			jwt.WithValidMethods([]string{jwt.SigningMethodRS256.Name}),
 			jwt.WithExpirationRequired(),
@@ -88,6 +89,14 @@ func New(config Config, opts ...Option) (*Verifier, error) {
 			jwt.WithLeeway(o.leeway),
 		),
 	}, nil
+}
+
+// withoutRedirects returns a client that takes a redirect for the answer: keys are trusted because of the URL that they
+// come from, and of its TLS certificate.
+func withoutRedirects(client *http.Client) *http.Client {
+	c := *client
+	c.Transport = answer.Transport{Base: client.Transport}
+	return &c
 }
 
 func (c Config) validate() error {
@@ -112,31 +121,16 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Claims is what a verified token says. It is a plain value.
-type Claims struct {
-	Subject   string    // "sub": the client id of the bridge, never empty
-	Issuer    string    // "iss"
-	Audience  []string  // "aud"
-	Scopes    []string  // "scope", split at spaces
-	IssuedAt  time.Time // "iat", zero if the token has none
-	ExpiresAt time.Time // "exp"
-}
-
-// tokenClaims is the JSON of a token's payload.
-type tokenClaims struct {
-	jwt.RegisteredClaims
-	Scope string `json:"scope"`
-}
-
 // Verify reports what token says, if all of it is right. Otherwise the error is
 // one of
 //   - [ErrInvalidToken]: not a token, not signed by the token service, expired
 //     or from the future, for another audience or of another issuer;
 //   - [ErrInsufficientScope]: a genuine token that does not carry the scope;
 //   - [ErrKeysUnavailable]: the token cannot be judged, because the key set
-//     could not be fetched before ctx ended and no earlier one has its key.
+//     could not be fetched before ctx ended and no earlier one in use has its key.
 //
-// No error quotes any part of the token.
+// Claim names are case-sensitive, and "exp", "nbf" and "iat" are JSON numbers, of dates from 1970 to 9999. No error quotes
+// any part of the token. A nil ctx is [context.Background].
 func (v *Verifier) Verify(ctx context.Context, token string) (Claims, error) {
 	if len(token) > MaxTokenSize {
 		return Claims{}, fmt.Errorf("%w: longer than %d bytes", ErrInvalidToken, MaxTokenSize)
@@ -144,8 +138,10 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Claims, error) {
 	if v == nil || v.parser == nil {
 		return Claims{}, errors.New("verify: this Verifier was not made by New")
 	}
-	var c tokenClaims
-	_, err := v.parser.ParseWithClaims(token, &c, func(t *jwt.Token) (any, error) { return v.key(ctx, t) })
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	c, err := v.parse(ctx, token)
 	if err != nil {
 		return Claims{}, classify(err)
 	}
@@ -168,21 +164,48 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Claims, error) {
 	return claims, nil
 }
 
-// HasScope reports whether scope is among the token's scopes.
-func (c Claims) HasScope(scope string) bool {
-	return slices.Contains(c.Scopes, scope)
+// parse checks the token's signature and its claims.
+func (v *Verifier) parse(ctx context.Context, token string) (tokenClaims, error) {
+	var claims tokenClaims
+	var kid string
+	var tried *heldKeys
+	_, err := v.parser.ParseWithClaims(token, &claims, func(t *jwt.Token) (any, error) {
+		var err error
+		if kid, err = keyID(t); err != nil {
+			return nil, err
+		}
+		if tried, err = v.keys.lookup(ctx, kid); err != nil {
+			return nil, err
+		}
+		return jwt.VerificationKeySet{Keys: tried.byID[kid]}, nil
+	})
+	if tried == nil || !errors.Is(err, jwt.ErrTokenSignatureInvalid) {
+		return claims, err
+	}
+	// The key may have been replaced under the same id.
+	newer := v.keys.newer(ctx, tried)
+	if newer == nil {
+		return claims, err
+	}
+	claims = tokenClaims{}
+	_, err = v.parser.ParseWithClaims(token, &claims, func(*jwt.Token) (any, error) {
+		if !newer.has(kid) {
+			return nil, errUnknownKey
+		}
+		return jwt.VerificationKeySet{Keys: newer.byID[kid]}, nil
+	})
+	return claims, err
 }
 
-// key returns the public key that t must be signed with.
-func (v *Verifier) key(ctx context.Context, t *jwt.Token) (*rsa.PublicKey, error) {
-	// An extension marked critical must be understood (RFC 7515 section 4.1.11),
-	// and none is.
+// keyID returns the id of the key that t must be signed with.
+func keyID(t *jwt.Token) (string, error) {
+	// An extension marked critical must be understood (RFC 7515, section 4.1.11), and none is.
 	if _, critical := t.Header["crit"]; critical {
-		return nil, errCriticalHeader
+		return "", errCriticalHeader
 	}
 	kid, _ := t.Header["kid"].(string)
 	if kid == "" {
-		return nil, errNoKeyID
+		return "", errNoKeyID
 	}
-	return v.keys.lookup(ctx, kid)
+	return kid, nil
 }

@@ -1,10 +1,13 @@
 package verify_test
 
 import (
+	"context"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -44,6 +47,24 @@ func TestVerifyWithoutIssuedAt(t *testing.T) {
 	claims, err := v.Verify(t.Context(), sign(t, jwt.SigningMethodRS256, "first", firstKey(), good("iat", nil)))
 	if err != nil || !claims.IssuedAt.IsZero() {
 		t.Errorf("got %+v, %v", claims, err)
+	}
+}
+
+// Claim names are case-sensitive: another's claim is another claim.
+func TestClaimNamesAreExact(t *testing.T) {
+	v, _ := newVerifier(t)
+	claims := good("SUB", "somebody-else", "Sub", "somebody-else", "EXP", 1, "ISS", "x", "AUD", "x", "SCOPE", "x", "NBF", 1<<40, "IAT", "x")
+	got, err := v.Verify(t.Context(), sign(t, jwt.SigningMethodRS256, "first", firstKey(), claims))
+	if err != nil || got.Subject != "bridge-home-office" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestNilContext(t *testing.T) {
+	v, _ := newVerifier(t)
+	var none context.Context
+	if _, err := v.Verify(none, signGood(t, "first", firstKey())); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -112,6 +133,19 @@ func TestVerifyRefuses(t *testing.T) {
 		{"expiry that is no number", claims("exp", "tomorrow"), jwt.ErrTokenMalformed},
 		{"not yet valid", claims("nbf", now+60), jwt.ErrTokenNotValidYet},
 		{"issued in the future", claims("iat", now+60), jwt.ErrTokenUsedBeforeIssued},
+		{"expiry in the year 10000", claims("exp", 253402300800), jwt.ErrTokenMalformed},
+		{"expiry beyond every clock", claims("exp", 1e300), jwt.ErrTokenMalformed},
+		{"expiry of null", claims("exp", json.RawMessage("null")), jwt.ErrTokenMalformed},
+		{"expiry that is a text", claims("exp", strconv.FormatInt(now+3600, 10)), jwt.ErrTokenMalformed},
+		{"not before 1970", claims("nbf", -1), jwt.ErrTokenMalformed},
+		{"not before a text", claims("nbf", "0"), jwt.ErrTokenMalformed},
+		{"not before null", claims("nbf", json.RawMessage("null")), jwt.ErrTokenMalformed},
+		{"issued long ago", claims("iat", -1e300), jwt.ErrTokenMalformed},
+		{"issued at null", claims("iat", json.RawMessage("null")), jwt.ErrTokenMalformed},
+		{"subject in capitals", claims("sub", nil, "SUB", "bridge-home-office"), verify.ErrInvalidToken},
+		{"expiry in capitals", claims("exp", nil, "Exp", now+3600), jwt.ErrTokenRequiredClaimMissing},
+		{"audience in capitals", claims("aud", nil, "AUD", audience), verify.ErrInvalidToken},
+		{"scope in capitals", claims("scope", nil, "Scope", "push:write"), verify.ErrInsufficientScope},
 		{"no subject", claims("sub", nil), verify.ErrInvalidToken},
 		{"empty subject", claims("sub", ""), verify.ErrInvalidToken},
 		{"subject that is a number", claims("sub", 7), jwt.ErrTokenMalformed},
@@ -212,7 +246,7 @@ func TestNewRefuses(t *testing.T) {
 	tests := []struct {
 		name   string
 		config verify.Config
-		opt    verify.Option
+		opts   []verify.Option
 		want   string
 	}{
 		{"no key URL", config(func(c *verify.Config) { c.JWKSURL = "" }), nil, "Config.JWKSURL"},
@@ -225,18 +259,15 @@ func TestNewRefuses(t *testing.T) {
 		{"other scheme", config(func(c *verify.Config) { c.JWKSURL = "ftp://s3cret@token.example" }), nil, "Config.JWKSURL"},
 		{"credentials", config(func(c *verify.Config) { c.JWKSURL = "https://user:s3cret@token.example/jwks" }), nil, "Config.JWKSURL"},
 		{"malformed URL", config(func(c *verify.Config) { c.JWKSURL = "https://s3cret%zz" }), nil, "Config.JWKSURL"},
-		{"nil client", config(same), verify.WithHTTPClient(nil), "WithHTTPClient"},
-		{"negative leeway", config(same), verify.WithLeeway(-1), "WithLeeway"},
-		{"an hour of leeway", config(same), verify.WithLeeway(time.Hour), "WithLeeway"},
-		{"no key lifetime", config(same), verify.WithKeyLifetime(0), "WithKeyLifetime"},
+		{"nil option", config(same), []verify.Option{nil}, "Option"},
+		{"nil client", config(same), []verify.Option{verify.WithHTTPClient(nil)}, "WithHTTPClient"},
+		{"negative leeway", config(same), []verify.Option{verify.WithLeeway(-1)}, "WithLeeway"},
+		{"an hour of leeway", config(same), []verify.Option{verify.WithLeeway(time.Hour)}, "WithLeeway"},
+		{"no key lifetime", config(same), []verify.Option{verify.WithKeyLifetime(0)}, "WithKeyLifetime"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var opts []verify.Option
-			if tt.opt != nil {
-				opts = append(opts, tt.opt)
-			}
-			v, err := verify.New(tt.config, opts...)
+			v, err := verify.New(tt.config, tt.opts...)
 			if err == nil || v != nil {
 				t.Fatal("accepted")
 			}
@@ -255,8 +286,8 @@ func TestAuthenticate(t *testing.T) {
 		status int
 	}{
 		{"bearer", http.Header{"Authorization": {"Bearer " + token}}, 200},
-		{"lower case", http.Header{"Authorization": {"bearer " + token}}, 200},
-		{"two spaces", http.Header{"Authorization": {"Bearer  " + token}}, 200},
+		{"lower case", http.Header{"Authorization": {"bearer " + token}}, 401},
+		{"two spaces", http.Header{"Authorization": {"Bearer  " + token}}, 401},
 		{"no header", http.Header{}, 401},
 		{"two headers", http.Header{"Authorization": {"Bearer " + token, "Bearer " + token}}, 401},
 		{"basic", http.Header{"Authorization": {"Basic " + token}}, 401},

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -27,38 +26,42 @@ const (
 // phones. Make one with [New]. It owns the debounce of its client id, so a process needs exactly one for each client
 // id: two would notify twice as often.
 //
-// A Client is safe for concurrent use. It starts no goroutine, so there is nothing to close. It prints redacted.
+// A Client is safe for concurrent use. It starts no goroutine, so there is nothing to close.
 type Client struct {
-	config   Config
-	source   *pushauth.Source // nil when push is disabled
+	settings
+	config Config
+	source *pushauth.Source     // nil when push is disabled
+	gate   atomic.Pointer[gate] // never nil
+
+	registering chan struct{} // holds one token while a registration is under way
+}
+
+// settings is what the options set.
+type settings struct {
 	http     *http.Client
 	logger   *slog.Logger // nil for slog.Default
 	cooldown time.Duration
-	gate     atomic.Pointer[gate] // never nil
 }
 
-// Option changes how a [Client] works. It is a plain value.
-type Option func(*Client) error
+// Option changes how a [Client] works.
+type Option func(*settings) error
 
 // WithHTTPClient sets the client that calls the relay and the token service, instead of one that gives up
 // dead connections soon. It is copied; the copy adds the bearer token and follows no redirects.
 func WithHTTPClient(client *http.Client) Option {
-	return func(c *Client) error {
+	return func(s *settings) error {
 		if client == nil {
 			return errors.New("bridge: HTTP client is nil")
 		}
-		c.http = client
+		s.http = client
 		return nil
 	}
 }
 
-// WithLogger sets the logger, instead of whatever [slog.Default] is when there is something to log.
+// WithLogger sets the logger. The default, and nil, is what [slog.Default] returns at the time of each line.
 func WithLogger(logger *slog.Logger) Option {
-	return func(c *Client) error {
-		if logger == nil {
-			return errors.New("bridge: logger is nil")
-		}
-		c.logger = logger
+	return func(s *settings) error {
+		s.logger = logger
 		return nil
 	}
 }
@@ -66,11 +69,11 @@ func WithLogger(logger *slog.Logger) Option {
 // WithCooldown sets the time from the start of one notification to the next, instead of [DefaultCooldown]. With 0
 // only notifications during a running one are dropped.
 func WithCooldown(d time.Duration) Option {
-	return func(c *Client) error {
+	return func(s *settings) error {
 		if d < 0 {
 			return fmt.Errorf("bridge: cooldown is negative: %v", d)
 		}
-		c.cooldown = d
+		s.cooldown = d
 		return nil
 	}
 }
@@ -83,12 +86,22 @@ func WithCooldown(d time.Duration) Option {
 //
 // Plain http URLs are taken, for services on the same machine; elsewhere they show tokens to everyone on the way.
 func New(config Config, opts ...Option) (*Client, error) {
-	c := &Client{config: config, http: &http.Client{Transport: transport.New()}, cooldown: DefaultCooldown}
+	config, err := config.cleaned()
+	if err != nil {
+		return nil, fmt.Errorf("bridge: %w", err)
+	}
+	c := &Client{config: config, settings: settings{http: &http.Client{Transport: transport.New()}, cooldown: DefaultCooldown}}
 	c.gate.Store(&gate{})
 	for _, opt := range opts {
-		if err := opt(c); err != nil {
+		if opt == nil {
+			return nil, errors.New("bridge: an option is nil")
+		}
+		if err := opt(&c.settings); err != nil {
 			return nil, err
 		}
+	}
+	if len(config.lookalikes) > 0 {
+		c.log().Warn("the configuration has names like those of push notifications, which are not read", "names", config.lookalikes, "table", "["+table+"]")
 	}
 	if missing := config.missing(); len(missing) > 0 {
 		level := slog.LevelWarn
@@ -123,9 +136,9 @@ func (c *Client) connect() error {
 		return fmt.Errorf("bridge: %w", err)
 	}
 	client := *c.http
-	client.Transport = &pushauth.Transport{Source: source, Base: client.Transport}
+	client.Transport = &pushauth.Transport{Source: source, Base: lossNoting{client.Transport}}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	c.source, c.http = source, &client
+	c.source, c.http, c.registering = source, &client, make(chan struct{}, 1)
 	return nil
 }
 
@@ -139,14 +152,3 @@ func (c *Client) log() *slog.Logger {
 	}
 	return slog.Default()
 }
-
-// String names the client id and nothing else.
-func (c *Client) String() string {
-	return fmt.Sprintf("bridge.Client{ClientID: %q}", c.config.ClientID)
-}
-
-// Format implements [fmt.Formatter]: every verb prints what String returns.
-func (c *Client) Format(f fmt.State, _ rune) { io.WriteString(f, c.String()) }
-
-// LogValue implements [slog.LogValuer].
-func (c *Client) LogValue() slog.Value { return slog.StringValue(c.String()) }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sealpush/sealpush/relayclient/bridge"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // load writes text to a common.toml and loads it.
@@ -47,13 +49,15 @@ var config = bridge.Config{
 	URL:          "https://push.example",
 	TokenURL:     "https://token.example",
 	ClientID:     "bridge-home-office",
-	ClientSecret: "hunter2-the-secret",
+	ClientSecret: secret.New("hunter2-the-secret"),
 }
 
-// diff compares field by field: a Config prints redacted, so cmp could not tell two apart.
+// diff compares field by field, for a secret prints as a placeholder.
 func diff(want, got bridge.Config) string {
-	type plain bridge.Config
-	return cmp.Diff(plain(want), plain(got))
+	fields := func(c bridge.Config) []string {
+		return []string{c.URL, c.TokenURL, c.ClientID, c.ClientSecret.Reveal()}
+	}
+	return cmp.Diff(fields(want), fields(got))
 }
 
 func TestLoadConfig(t *testing.T) {
@@ -63,7 +67,7 @@ func TestLoadConfig(t *testing.T) {
 		case "url":
 			c.URL = ""
 		case "client_secret":
-			c.ClientSecret = ""
+			c.ClientSecret = secret.Text{}
 		}
 		return c
 	}
@@ -142,10 +146,46 @@ func TestLoadConfigErrors(t *testing.T) {
 			if text := fmt.Sprintf("%v %+v %#v", err, err, failed); strings.Contains(text, "hunter2") || strings.Contains(text, "4242") {
 				t.Errorf("error quotes the file: %s", text)
 			}
-			if got != (bridge.Config{}) {
+			if diff(bridge.Config{}, got) != "" {
 				t.Error("a configuration came with the error")
 			}
 		})
+	}
+}
+
+// A name that is nearly ours is named, whether push is enabled or not.
+func TestNamesLikeOursAreNamed(t *testing.T) {
+	for _, tt := range []struct{ text, named string }{
+		{"[push-relay]\nurl = \"https://push.example\"\n", "[push-relay]"},
+		{"[Push_Relay]\nclient_id = \"hunter2\"\n", "[Push_Relay]"},
+		{"[pushrelay]\n", "[pushrelay]"},
+		{"[push.relay]\n", "[push.relay]"},
+		{"[push_realy]\n", "[push_realy]"},
+		{"[push_relays]\n", "[push_relays]"},
+		{"push_relay_url = \"https://push.example\"\n", "[push_relay_url]"},
+		{"client_id = \"hunter2\"\nclient-secret = \"hunter2\"\n", "[client_id client-secret]"},
+		{"[PUSH_RELAY]\n" + pushRelayTable, "[PUSH_RELAY]"},
+		{otherTables + pushRelayTable, ""},
+		{otherTables + "[push]\n[relay]\n[pull_request]\n[brush_delay]\nurl = 1\n", ""},
+	} {
+		var log strings.Builder
+		config, err := load(t, tt.text)
+		if err != nil {
+			t.Errorf("%q: %v", tt.text, err)
+			continue
+		}
+		if _, err := bridge.New(config, bridge.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))); err != nil {
+			t.Error(err)
+		}
+		line := ""
+		for one := range strings.Lines(log.String()) {
+			if strings.Contains(one, "level=WARN") {
+				line = one
+			}
+		}
+		if (line != "") != (tt.named != "") || !strings.Contains(line, tt.named) || strings.Contains(log.String(), "hunter2") {
+			t.Errorf("%q: log\n%s", tt.text, &log)
+		}
 	}
 }
 
@@ -181,7 +221,7 @@ func FuzzLoadConfig(f *testing.F) {
 				continue
 			}
 			failed, ok := errors.AsType[*bridge.ConfigError](err)
-			if !ok || failed.Path != path || c != (bridge.Config{}) {
+			if !ok || failed.Path != path || diff(bridge.Config{}, c) != "" {
 				t.Errorf("config %v, error %#v", c, err)
 			}
 			if printed := fmt.Sprintf("%v %#v", err, failed); strings.Contains(printed, "hunter2") {
@@ -189,4 +229,13 @@ func FuzzLoadConfig(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestLoadConfigTooLarge(t *testing.T) {
+	if _, err := load(t, pushRelayTable+strings.Repeat("#", 1<<20)); err == nil || !strings.Contains(err.Error(), "larger than 1048576 bytes") {
+		t.Errorf("got %v", err)
+	}
+	if got, err := load(t, pushRelayTable+strings.Repeat("#", 1<<19)); err != nil || !got.Enabled() {
+		t.Errorf("half of it: got %v, %v", got, err)
+	}
 }

@@ -9,7 +9,7 @@
 //	url = "https://push.example"        # push relay
 //	token_url = "https://token.example" # token service
 //	client_id = "bridge-home-office"
-//	client_secret = "shown once, when the client was created"
+//	client_secret = "SHOWN-ONCE"
 //
 // [LoadConfig] reads that table and [New] makes a [Client] of it, one for the whole process. Without the table, or with
 // an empty field in it, the client is there and does nothing, so that the bridge needs no second path:
@@ -44,21 +44,25 @@
 //
 // An [Outbox] for each agent carries its messages to the phone, keeps them while none is connected, and wakes the phone:
 //
-//	outbox := bridge.NewOutbox(client, bridge.Notification{Title: "Agent Name", Body: "New activity"}, 0)
+//	outbox, err := bridge.NewOutbox(client, bridge.Notification{Title: "Agent Name", Body: "New activity"})
+//	if err != nil {
+//		return err
+//	}
 //	defer outbox.Close()
 //	// for each message of the agent
-//	err := outbox.Send(ctx, message)
+//	err = outbox.Send(ctx, message)
 //	// for each WebSocket, in its own goroutine, until it drops
-//	err := outbox.Attach(ctx, func(ctx context.Context, message []byte) error {
+//	err = outbox.Attach(ctx, func(ctx context.Context, message []byte) error {
 //		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 //		defer cancel()
 //		return conn.Write(ctx, websocket.MessageText, message)
 //	})
 //
-// A bridge with buffers of its own calls [Client.Notify]. Both may be called for every line that an agent prints: one
-// notification goes out per 30 s.
+// The Outbox wakes the phone also for what is said within the 30 s after a notification, and after a failure. A bridge with
+// buffers of its own calls [Client.Notify], which drops what is not due. Both may be called for every line that an agent
+// prints: one notification goes out per 30 s.
 //
-// # The night something failed
+// # When something fails
 //
 // Push is never in the way of the agent. Notify returns a [Result] and has logged what a person may want to know:
 //
@@ -66,9 +70,16 @@
 //	WARN  push notification not sent    the relay is down, refuses, or reached no device
 //	WARN  device not reached            APNs or FCM refused one device; reason says why
 //	WARN  push relay removed a device   its app was deleted, or registers anew when it is next opened
+//	WARN  more devices not reached      one answer makes ten of the two lines above at most
+//	WARN  push relay accepted a notification, but its answer cannot be read
+//	                                    is url right?
+//	WARN  no phone could be woken for an hour
+//	                                    the outbox waits for the agent's next message
+//	WARN  the configuration has names like those of push notifications, which are not read
+//	                                    [push-relay] for [push_relay], for instance
 //	WARN  push notifications disabled   a field of [push_relay] is missing; missing names it
 //	WARN  push token not refreshed      the token service is down; the old token is used while it lives
-//	WARN  outbox is full                nobody has connected for 10 000 messages
+//	WARN  outbox is full                nobody has connected for 10 000 messages, or 64 MiB
 //	DEBUG push notification debounced   another was sent or failed a moment ago; remaining is the rest of the wait
 //
 // Errors are typed: [FieldError] for what was refused before any request, [RelayError] for the relay, and within it

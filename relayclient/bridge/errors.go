@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	// ErrUnauthorized is what a [RelayError] matches when the relay answered 401 twice: it does not take the tokens
+	// ErrUnauthorized is what a [RelayError] matches when the relay answered 401: it does not take the tokens
 	// of this token service, or not for this client.
 	ErrUnauthorized = errors.New("bridge: the relay does not take this client's tokens")
 
@@ -19,6 +19,7 @@ var (
 type RelayError struct {
 	Call       string // what was called: "POST /push"
 	StatusCode int    // the answer's status, 0 when there was none
+	LeadsTo    string // where a redirect leads, without credentials, query and secrets; empty for none
 	Message    string // what the relay said, printable and at most 512 bytes; often empty
 	Err        error  // what went wrong, nil when the status and Message say it all
 }
@@ -33,6 +34,9 @@ func (e *RelayError) Error() string {
 	}
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
+	}
+	if e.LeadsTo != "" {
+		text += " (redirects are not followed; this one leads to " + e.LeadsTo + "; check url)"
 	}
 	return text
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // A phone registers through its bridge, and is woken once however much the agent says.
@@ -19,7 +20,7 @@ func Example() {
 		URL:          services.RelayURL,
 		TokenURL:     services.TokenURL,
 		ClientID:     "bridge-home-office",
-		ClientSecret: services.AddClient("bridge-home-office"),
+		ClientSecret: secret.New(services.AddClient("bridge-home-office")),
 	}, bridge.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		log.Fatal(err)
@@ -55,15 +56,15 @@ func ExampleClient_Notify() {
 		URL:          services.RelayURL,
 		TokenURL:     services.TokenURL,
 		ClientID:     "bridge-home-office",
-		ClientSecret: services.AddClient("bridge-home-office"),
+		ClientSecret: secret.New(services.AddClient("bridge-home-office")),
 	}, bridge.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		log.Fatal(err)
 	}
 	ctx := context.Background()
 	for _, device := range []bridge.Device{
-		{Token: "a1b2c3d4", Platform: "apns", BundleID: "com.example.app"},
-		{Token: "e5f6a7b8", Platform: "fcm"},
+		{Token: secret.New("a1b2c3d4"), Platform: "apns", BundleID: "com.example.app"},
+		{Token: secret.New("e5f6a7b8"), Platform: "fcm"},
 	} {
 		if err := client.Register(ctx, device); err != nil {
 			log.Fatal(err)
@@ -105,7 +106,10 @@ func ExampleOutbox() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	outbox := bridge.NewOutbox(client, bridge.Notification{Title: "Agent Name", Body: "New activity"}, 0)
+	outbox, err := bridge.NewOutbox(client, bridge.Notification{Title: "Agent Name", Body: "New activity"})
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer outbox.Close()
 
 	ctx := context.Background()
@@ -137,13 +141,13 @@ func ExamplePairingResponse() {
 		URL:          "https://push.example",
 		TokenURL:     "https://token.example",
 		ClientID:     "bridge-home-office",
-		ClientSecret: "hunter2",
+		ClientSecret: secret.New("hunter2"),
 	}
 	answer, err := json.MarshalIndent(bridge.PairingResponse{
 		URL:             "wss://192.168.1.100:3001",
 		Protocol:        "acp",
 		Version:         "1.0.0",
-		AuthToken:       "for the app's eyes",
+		AuthToken:       secret.New("for the app's eyes"),
 		CertFingerprint: "SHA256:...",
 	}.WithPushRelay(config), "", "  ")
 	if err != nil {

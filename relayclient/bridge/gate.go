@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"context"
 	"time"
 
 	"github.com/sealpush/sealpush/internal/clock"
@@ -12,30 +13,57 @@ const (
 )
 
 // gate is the state of the debounce: closed while a notification is on its way, and until opens. The zero gate is
-// open. A gate is immutable; whoever swaps an open one for its busy one sends, and nobody else.
+// open. A gate is immutable. The goroutine that swaps an open gate for its busy one sends.
 type gate struct {
 	opens    clock.Deadline
-	sending  bool
-	failures int // since the last success
+	sending  chan struct{} // closed when the notification that is on its way has got its result; nil when none is
+	failures int           // since the last success
 }
 
-func (g *gate) closed() bool { return g.sending || !g.opens.Reached() }
+func (g *gate) closed() bool { return g.sending != nil || !g.opens.Reached() }
 
-// remaining is how long a closed gate stays so, in whole seconds, by the wall clock; 0 while a notification is on its
-// way, which nobody knows.
-func (g *gate) remaining() time.Duration {
-	return max(0, time.Until(g.opens.Wall())).Round(time.Second)
+// remaining is how long a closed gate stays so, in whole seconds; 0 while a notification is on its way, which nobody
+// knows.
+func (g *gate) remaining() time.Duration { return g.opens.Remaining().Round(time.Second) }
+
+func (g *gate) busy() *gate { return &gate{sending: make(chan struct{}), failures: g.failures} }
+
+// sent is the gate after a notification that was accepted.
+func (g *gate) sent(start time.Time, cooldown time.Duration) *gate {
+	return &gate{opens: clock.NewDeadline(start, cooldown)}
 }
 
-func (g *gate) busy() *gate { return &gate{sending: true, failures: g.failures} }
-
-// failed is the gate after one more failure: it backs off.
-func (g *gate) failed(now time.Time) *gate {
+// failed is the gate after one more failure: it backs off, and stays closed for the cooldown if a phone may have been
+// woken all the same.
+func (g *gate) failed(start time.Time, cooldown time.Duration, mayHaveWoken bool) *gate {
+	now := time.Now()
 	wait := min(backoffMin<<min(g.failures, 10), backoffMax)
+	if mayHaveWoken {
+		wait = max(wait, cooldown-now.Sub(start))
+	}
 	return &gate{opens: clock.NewDeadline(now, wait), failures: g.failures + 1}
 }
 
-// opensAfter is the gate after a success.
-func opensAfter(now time.Time, d time.Duration) *gate {
-	return &gate{opens: clock.NewDeadline(now, d)}
+// awaitOpen returns nil when the gate is open, or the error of ctx.
+func (c *Client) awaitOpen(ctx context.Context) error {
+	for ctx.Err() == nil {
+		g := c.gate.Load()
+		switch {
+		case !g.closed():
+			return nil
+		case g.sending != nil:
+			select {
+			case <-g.sending:
+			case <-ctx.Done():
+			}
+		default:
+			timer := time.NewTimer(g.opens.Remaining())
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+			}
+			timer.Stop()
+		}
+	}
+	return ctx.Err()
 }

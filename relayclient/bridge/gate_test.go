@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/sealpush/sealpush/secret"
 )
 
 // Two calls that both found the gate open: from outside that moment cannot be met on purpose.
@@ -18,7 +20,7 @@ func TestOnlyOneClosesTheGate(t *testing.T) {
 		io.WriteString(w, `{"ok":true,"access_token":"t","expires_in":3600}`)
 	}))
 	defer server.Close()
-	client, err := New(Config{server.URL, server.URL, "bridge", "secret"}, WithCooldown(0), WithLogger(slog.New(slog.DiscardHandler)))
+	client, err := New(Config{URL: server.URL, TokenURL: server.URL, ClientID: "bridge", ClientSecret: secret.New("secret")}, WithCooldown(0), WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +33,7 @@ func TestOnlyOneClosesTheGate(t *testing.T) {
 
 // A transport that panics must not keep the gate closed for ever.
 func TestPanicReopensTheGate(t *testing.T) {
-	client, err := New(Config{"https://push.example", "https://token.example", "bridge", "secret"}, WithLogger(slog.New(slog.DiscardHandler)))
+	client, err := New(Config{URL: "https://push.example", TokenURL: "https://token.example", ClientID: "bridge", ClientSecret: secret.New("secret")}, WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +46,7 @@ func TestPanicReopensTheGate(t *testing.T) {
 		}()
 		client.Notify(t.Context(), Notification{Title: "t", Body: "b"})
 	}()
-	if g := client.gate.Load(); g.sending || g.failures != 1 {
+	if g := client.gate.Load(); g.sending != nil || g.failures != 1 {
 		t.Errorf("gate is %+v", g)
 	}
 }

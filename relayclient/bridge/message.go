@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+
+	"github.com/sealpush/sealpush/secret"
 )
 
 const (
@@ -20,8 +22,8 @@ const (
 //	{"method":"bridge/unregisterPushToken","params":{"deviceToken":"…"}}
 //
 // handled says that raw is such a message and must not be forwarded to the agent, whatever err is. When handled is
-// false err is nil and raw is somebody else's, to be forwarded as it is; that takes one scan, no parsing and no
-// allocation, unless raw mentions a push token or writes a capital P as \u0050.
+// false err is nil and raw is somebody else's, to be forwarded as it is; that takes a scan or two, no parsing and no
+// allocation, unless raw mentions a push token or escapes a letter as \u00XX.
 //
 // raw is one message. "jsonrpc" may be missing. The platforms apns and ios, fcm and android are known. No answer is
 // produced, not even for a message with an "id": the two are notifications.
@@ -33,15 +35,9 @@ const (
 //
 // It waits for the relay, at most 20 s. A bridge whose read loop must go on meanwhile asks [IsPushMessage] first.
 func (c *Client) HandleMessage(ctx context.Context, raw []byte) (handled bool, err error) {
-	if !mayBeOurs(raw) {
-		return false, nil
-	}
 	method, params, err := parseMessage(raw)
-	if err != nil {
-		return true, err
-	}
 	if method == "" {
-		return false, nil
+		return err != nil, err
 	}
 	device, err := parseParams(params)
 	if err != nil {
@@ -55,69 +51,64 @@ func (c *Client) HandleMessage(ctx context.Context, raw []byte) (handled bool, e
 
 // IsPushMessage says whether [Client.HandleMessage] would handle raw, without doing it.
 func IsPushMessage(raw []byte) bool {
-	if !mayBeOurs(raw) {
-		return false
-	}
 	method, _, err := parseMessage(raw)
 	return method != "" || err != nil
-}
-
-// mayBeOurs rules nearly all other messages out, by what is rare in them. Both methods end in PushToken: its P is there,
-// followed by the rest with or without escapes, or is itself escaped, which JSON can do in one way only.
-func mayBeOurs(raw []byte) bool {
-	for rest := raw; ; {
-		i := bytes.IndexByte(rest, 'P')
-		if i < 0 {
-			break
-		}
-		rest = rest[i+1:]
-		if startsPushToken(rest) {
-			return true
-		}
-	}
-	// The digits alone are looked for first: a message may be full of backslashes.
-	return bytes.Contains(raw, []byte("0050")) && bytes.Contains(raw, []byte(`\u0050`))
-}
-
-// startsPushToken says whether what follows a P spells ushToken up to its end or to an escape.
-func startsPushToken(s []byte) bool {
-	const rest = "ushToken"
-	for i := range min(len(s), len(rest)) {
-		if s[i] != rest[i] {
-			return s[i] == '\\'
-		}
-	}
-	return len(s) >= len(rest)
 }
 
 // parseMessage returns the method and the params of a message of ours, and no method for somebody else's. An error is a
 // *FieldError and means a message of ours that cannot be handled, nor forwarded.
 func parseMessage(raw []byte) (method string, params json.RawMessage, err error) {
+	if !mayBeOurs(raw) {
+		return "", nil, nil
+	}
+	raw = bytes.TrimLeft(bytes.TrimPrefix(raw, []byte("\uFEFF")), " \t\r\n")
 	if !json.Valid(raw) {
 		if text := unescape(raw); strings.Contains(text, methodRegister) || strings.Contains(text, methodUnregister) {
 			return "", nil, &FieldError{"message", "is not JSON"}
 		}
 		return "", nil, nil
 	}
-	switch firstByte(raw) {
-	case '{':
+	var batch []json.RawMessage
+	if json.Unmarshal(raw, &batch) != nil {
 		return parseObject(raw)
-	case '[':
-		return "", nil, checkBatch(raw)
+	}
+	for _, message := range batch {
+		if method, _, err := parseObject(message); method != "" || err != nil {
+			return "", nil, &FieldError{"message", "is a batch; push messages must come alone"}
+		}
 	}
 	return "", nil, nil
 }
 
-// firstByte returns the first byte of valid JSON that is not white space.
-func firstByte(raw []byte) byte { return bytes.TrimLeft(raw, " \t\r\n")[0] }
+// mayBeOurs looks for what is in the text of every message of ours: the end of both methods, or an escape of one of its
+// letters, which are U+0050 to U+0075.
+func mayBeOurs(raw []byte) bool {
+	if bytes.Contains(raw, []byte("PushToken")) {
+		return true
+	}
+	escape := []byte(`\u00`)
+	for {
+		i := bytes.Index(raw, escape)
+		if i < 0 || i+len(escape) == len(raw) {
+			return false
+		}
+		raw = raw[i+len(escape):]
+		if '5' <= raw[0] && raw[0] <= '7' {
+			return true
+		}
+	}
+}
 
-// parseObject reads the members of a valid object one by one, for a map would hide one of two with the same name.
+// parseObject reads the members of an object one by one, for a map would hide one of two with the same name. A valid value
+// of another kind has none.
 func parseObject(raw []byte) (method string, params json.RawMessage, err error) {
 	methods, misspelt := 0, false
 	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.Token() // the brace; no error is possible here or below, since raw is valid
+	if brace, _ := decoder.Token(); brace != json.Delim('{') {
+		return "", nil, nil
+	}
 	for decoder.More() {
-		name, _ := decoder.Token()
+		name, _ := decoder.Token() // no error is possible here or below, since raw is valid
 		var value json.RawMessage
 		if decoder.Decode(&value) != nil {
 			break
@@ -127,8 +118,9 @@ func parseObject(raw []byte) (method string, params json.RawMessage, err error) 
 			params = value
 		case strings.EqualFold(name, "method"): // some agents' decoders do not mind the case
 			methods++
-			if ours := ourMethod(value); ours != "" {
-				method = ours
+			var text string
+			if json.Unmarshal(value, &text) == nil && (text == methodRegister || text == methodUnregister) {
+				method = text
 				misspelt = misspelt || name != "method"
 			}
 		}
@@ -144,31 +136,6 @@ func parseObject(raw []byte) (method string, params json.RawMessage, err error) 
 	return method, params, nil
 }
 
-func ourMethod(value json.RawMessage) string {
-	var method string
-	if json.Unmarshal(value, &method) != nil || method != methodRegister && method != methodUnregister {
-		return ""
-	}
-	return method
-}
-
-// checkBatch withholds an array that has a message of ours in it.
-func checkBatch(raw []byte) error {
-	var batch []json.RawMessage
-	if json.Unmarshal(raw, &batch) != nil {
-		return nil // impossible, since raw is valid
-	}
-	for _, message := range batch {
-		if firstByte(message) != '{' {
-			continue
-		}
-		if method, _, err := parseObject(message); method != "" || err != nil {
-			return &FieldError{"message", "is a batch; push messages must come alone"}
-		}
-	}
-	return nil
-}
-
 // parseParams reads the members by hand, for the decoder's errors may quote the values.
 func parseParams(raw json.RawMessage) (Device, error) {
 	var members map[string]json.RawMessage
@@ -179,11 +146,12 @@ func parseParams(raw json.RawMessage) (Device, error) {
 		return Device{}, &FieldError{"params", "must be an object"}
 	}
 	var device Device
+	var token string
 	for _, field := range []struct {
 		name string
 		to   *string
 	}{
-		{"deviceToken", &device.Token},
+		{"deviceToken", &token},
 		{"platform", &device.Platform},
 		{"bundleId", &device.BundleID},
 	} {
@@ -195,6 +163,7 @@ func parseParams(raw json.RawMessage) (Device, error) {
 			return Device{}, &FieldError{field.name, "must be a string"}
 		}
 	}
+	device.Token = secret.New(token)
 	return device, nil
 }
 

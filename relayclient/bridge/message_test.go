@@ -4,32 +4,34 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 func TestHandleMessage(t *testing.T) {
 	const token = "hunter2-device-token"
-	register := func(platform string) relaytest.BridgeDevice {
-		return relaytest.BridgeDevice{Token: token, Platform: platform}
+	register := func(platform string) relay.BridgeDevice {
+		return relay.BridgeDevice{Token: secret.New(token), Platform: platform}
 	}
-	var none relaytest.BridgeDevice
 	params := `"params":{"deviceToken":"` + token + `","platform":"apns"}`
 	tests := []struct {
 		name, message string
 		handled       bool
-		field         string                 // of the FieldError; none when empty
-		device        relaytest.BridgeDevice // that is registered then
+		field         string             // of the FieldError; none when empty
+		device        relay.BridgeDevice // that is registered then
 	}{
 		// Ours.
 		{"as in the document", `{
 			"method": "bridge/registerPushToken",
 			"params": {"deviceToken": "` + token + `", "platform": "apns", "bundleId": "com.aptove.ios"}
-		}`, true, "", relaytest.BridgeDevice{Token: token, Platform: "ios", BundleID: "com.aptove.ios"}},
+		}`, true, "", relay.BridgeDevice{Token: secret.New(token), Platform: "ios", BundleID: "com.aptove.ios"}},
 		{"with jsonrpc", `{"jsonrpc":"2.0","method":"bridge/registerPushToken",` + params + `}`, true, "", register("ios")},
 		{"with an id", `{"id":1,"method":"bridge/registerPushToken",` + params + `}`, true, "", register("ios")},
 		{"params first", `{` + params + `,"method":"bridge/registerPushToken"}`, true, "", register("ios")},
@@ -50,43 +52,44 @@ func TestHandleMessage(t *testing.T) {
 		{"escaped name", `{"m\u0065thod":"bridge/registerPushToken",` + params + `}`, true, "", register("ios")},
 
 		// Ours and malformed: an error, no request, and never forwarded.
-		{"no params", `{"method":"bridge/registerPushToken"}`, true, "params", none},
-		{"null params", `{"method":"bridge/registerPushToken","params":null}`, true, "params", none},
-		{"params by position", `{"method":"bridge/registerPushToken","params":["` + token + `","apns"]}`, true, "params", none},
-		{"no token", `{"method":"bridge/registerPushToken","params":{"platform":"apns"}}`, true, "deviceToken", none},
-		{"empty token", `{"method":"bridge/unregisterPushToken","params":{"deviceToken":""}}`, true, "deviceToken", none},
-		{"numeric token", `{"method":"bridge/registerPushToken","params":{"deviceToken":42424242,"platform":"apns"}}`, true, "deviceToken", none},
-		{"token with a line break", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `\n","platform":"apns"}}`, true, "deviceToken", none},
-		{"endless token", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + strings.Repeat("hunter2", 1000) + `","platform":"apns"}}`, true, "deviceToken", none},
-		{"no platform", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `"}}`, true, "platform", none},
-		{"unknown platform", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `","platform":"hunter2"}}`, true, "platform", none},
-		{"platform in another case", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `","platform":"APNS"}}`, true, "platform", none},
-		{"wrong bundle id", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `","platform":"apns","bundleId":7}}`, true, "bundleId", none},
-		{"cut short", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token, true, "message", none},
-		{"cut short and escaped", `{"method":"bridge\/register\u0050ushToken","params":{"deviceToken":"` + token, true, "message", none},
-		{"two in one", `{"method":"x"}{"method":"bridge/registerPushToken",` + params + `}`, true, "message", none},
-		{"batch", `[{"method":"x"},{"method":"bridge/registerPushToken",` + params + `}]`, true, "message", none},
-		{"method twice, ours last", `{"method":"x","method":"bridge/registerPushToken",` + params + `}`, true, "method", none},
-		{"method twice, ours first", `{"method":"bridge/registerPushToken","method":"x",` + params + `}`, true, "method", none},
-		{"method twice, ours both", `{"method":"bridge/registerPushToken","method":"bridge/registerPushToken",` + params + `}`, true, "method", none},
-		{"method in another case", `{"Method":"bridge/registerPushToken",` + params + `}`, true, "method", none},
+		{"no params", `{"method":"bridge/registerPushToken"}`, true, "params", relay.BridgeDevice{}},
+		{"null params", `{"method":"bridge/registerPushToken","params":null}`, true, "params", relay.BridgeDevice{}},
+		{"params by position", `{"method":"bridge/registerPushToken","params":["` + token + `","apns"]}`, true, "params", relay.BridgeDevice{}},
+		{"no token", `{"method":"bridge/registerPushToken","params":{"platform":"apns"}}`, true, "deviceToken", relay.BridgeDevice{}},
+		{"empty token", `{"method":"bridge/unregisterPushToken","params":{"deviceToken":""}}`, true, "deviceToken", relay.BridgeDevice{}},
+		{"numeric token", `{"method":"bridge/registerPushToken","params":{"deviceToken":42424242,"platform":"apns"}}`, true, "deviceToken", relay.BridgeDevice{}},
+		{"token with a line break", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `\n","platform":"apns"}}`, true, "deviceToken", relay.BridgeDevice{}},
+		{"endless token", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + strings.Repeat("hunter2", 1000) + `","platform":"apns"}}`, true, "deviceToken", relay.BridgeDevice{}},
+		{"no platform", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `"}}`, true, "platform", relay.BridgeDevice{}},
+		{"unknown platform", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `","platform":"hunter2"}}`, true, "platform", relay.BridgeDevice{}},
+		{"platform in another case", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `","platform":"APNS"}}`, true, "platform", relay.BridgeDevice{}},
+		{"wrong bundle id", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token + `","platform":"apns","bundleId":7}}`, true, "bundleId", relay.BridgeDevice{}},
+		{"cut short", `{"method":"bridge/registerPushToken","params":{"deviceToken":"` + token, true, "message", relay.BridgeDevice{}},
+		{"cut short and escaped", `{"method":"bridge\/register\u0050ushToken","params":{"deviceToken":"` + token, true, "message", relay.BridgeDevice{}},
+		{"two in one", `{"method":"x"}{"method":"bridge/registerPushToken",` + params + `}`, true, "message", relay.BridgeDevice{}},
+		{"batch", `[{"method":"x"},{"method":"bridge/registerPushToken",` + params + `}]`, true, "message", relay.BridgeDevice{}},
+		{"method twice, ours last", `{"method":"x","method":"bridge/registerPushToken",` + params + `}`, true, "method", relay.BridgeDevice{}},
+		{"method twice, ours first", `{"method":"bridge/registerPushToken","method":"x",` + params + `}`, true, "method", relay.BridgeDevice{}},
+		{"method twice, ours both", `{"method":"bridge/registerPushToken","method":"bridge/registerPushToken",` + params + `}`, true, "method", relay.BridgeDevice{}},
+		{"method in another case", `{"Method":"bridge/registerPushToken",` + params + `}`, true, "method", relay.BridgeDevice{}},
 
 		// Somebody else's.
-		{"prompt", string(foreign), false, "", none},
-		{"answer", `{"jsonrpc":"2.0","id":1,"result":{"PushToken":"yes"}}`, false, "", none},
-		{"ours in params", `{"method":"session/prompt","params":{"method":"bridge/registerPushToken"}}`, false, "", none},
-		{"ours in a string", `{"method":"session/prompt","params":{"text":"{\"method\":\"bridge/registerPushToken\"}"}}`, false, "", none},
-		{"ours as a name", `{"bridge/registerPushToken":"method"}`, false, "", none},
-		{"longer", `{"method":"bridge/registerPushTokens"}`, false, "", none},
-		{"shorter", `{"method":"registerPushToken"}`, false, "", none},
-		{"another case", `{"method":"bridge/registerpushtoken"}`, false, "", none},
-		{"escaped to something else", `{"method":"bridge/register\u0050ushTokem"}`, false, "", none},
-		{"escaped backslash", `{"method":"bridge/register\\u0050ushToken"}`, false, "", none},
-		{"method is no string", `{"method":["bridge/registerPushToken"]}`, false, "", none},
-		{"batch of others", `[{"method":"x"},[{"method":"bridge/registerPushToken"}],7,"PushToken"]`, false, "", none},
-		{"a string", `"bridge/registerPushToken"`, false, "", none},
-		{"not JSON", `PushToken {`, false, "", none},
-		{"empty", ``, false, "", none},
+		{"prompt", string(foreign), false, "", relay.BridgeDevice{}},
+		{"answer", `{"jsonrpc":"2.0","id":1,"result":{"PushToken":"yes"}}`, false, "", relay.BridgeDevice{}},
+		{"ours in params", `{"method":"session/prompt","params":{"method":"bridge/registerPushToken"}}`, false, "", relay.BridgeDevice{}},
+		{"ours in a string", `{"method":"session/prompt","params":{"text":"{\"method\":\"bridge/registerPushToken\"}"}}`, false, "", relay.BridgeDevice{}},
+		{"ours as a name", `{"bridge/registerPushToken":"method"}`, false, "", relay.BridgeDevice{}},
+		{"longer", `{"method":"bridge/registerPushTokens"}`, false, "", relay.BridgeDevice{}},
+		{"shorter", `{"method":"registerPushToken"}`, false, "", relay.BridgeDevice{}},
+		{"another case", `{"method":"bridge/registerpushtoken"}`, false, "", relay.BridgeDevice{}},
+		{"escaped to something else", `{"method":"bridge/register\u0050ushTokem"}`, false, "", relay.BridgeDevice{}},
+		{"escaped backslash", `{"method":"bridge/register\\u0050ushToken"}`, false, "", relay.BridgeDevice{}},
+		{"method is no string", `{"method":["bridge/registerPushToken"]}`, false, "", relay.BridgeDevice{}},
+		{"batch of others", `[{"method":"x"},[{"method":"bridge/registerPushToken"}],7,"PushToken"]`, false, "", relay.BridgeDevice{}},
+		{"a string", `"bridge/registerPushToken"`, false, "", relay.BridgeDevice{}},
+		{"not JSON", `PushToken {`, false, "", relay.BridgeDevice{}},
+		{"not JSON, and escapes", "{\"text\":\"PushToken \\u0050ushToken\t\"}", false, "", relay.BridgeDevice{}},
+		{"empty", ``, false, "", relay.BridgeDevice{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -103,14 +106,14 @@ func TestHandleMessage(t *testing.T) {
 			if err != nil && (strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "4242")) {
 				t.Errorf("error quotes the message: %v", err)
 			}
-			var want []relaytest.BridgeDevice
-			if tt.device != none {
+			var want []relay.BridgeDevice
+			if tt.device.Platform != "" {
 				want = append(want, tt.device)
 			}
-			if got := service.Devices(clientID); !slices.Equal(got, want) {
-				t.Errorf("registered %q, want %q", got, want)
+			if got := service.Devices(clientID); !cmp.Equal(got, want, cmpopts.EquateEmpty()) {
+				t.Errorf("registered %+v, want %+v", got, want)
 			}
-			if tt.device == none && service.RequestCount(relaytest.EndpointToken) != 0 {
+			if tt.device.Platform == "" && service.RequestCount(relaytest.EndpointToken) != 0 {
 				t.Error("a service was asked")
 			}
 			if string(raw) != tt.message {
@@ -131,12 +134,12 @@ func TestHandleMessage(t *testing.T) {
 
 func TestHandleMessageUnregisters(t *testing.T) {
 	service, client := newClient(t)
-	mustRegister(t, client, phone, bridge.Device{Token: "another", Platform: "fcm"})
+	mustRegister(t, client, phone, bridge.Device{Token: secret.New("another"), Platform: "fcm"})
 	handled, err := client.HandleMessage(t.Context(), []byte(`{"method":"bridge/unregisterPushToken","params":{"deviceToken":"hunter2-device-token"}}`))
 	if !handled || err != nil {
 		t.Errorf("handled = %v, error %v", handled, err)
 	}
-	if got := service.Devices(clientID); len(got) != 1 || got[0].Token != "another" {
+	if got := service.Devices(clientID); len(got) != 1 || got[0].Token.Reveal() != "another" {
 		t.Errorf("left are %v", got)
 	}
 }

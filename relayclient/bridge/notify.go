@@ -8,6 +8,13 @@ import (
 	"time"
 )
 
+// MaxNotificationSize is how much of title, body and data a relay can pass on, in bytes of their JSON: the 4096 of APNs
+// and FCM less 512 for what a relay adds.
+const MaxNotificationSize = 3584
+
+// maxDeviceLines bounds what one answer of a relay puts into the log. More devices are summed up in one line.
+const maxDeviceLines = 10
+
 // Notification is what the phones show. The relay, Apple and Google read it: do not put there what the agent said. It is
 // plain data: safe for concurrent reads.
 type Notification struct {
@@ -16,17 +23,17 @@ type Notification struct {
 	Data  map[string]string `json:"data,omitempty"` // for the app; may be nil
 }
 
-// Status is what became of a notification. It is a plain value.
+// Status is what became of a notification.
 type Status string
 
 const (
-	StatusSent      Status = "sent"      // the relay reached a device, or has none registered (Result.Devices is empty)
+	StatusSent      Status = "sent"      // the relay accepted it; it may have no device registered, or not say (Result.Devices is empty)
 	StatusDebounced Status = "debounced" // dropped: another was sent, or failed, a moment ago, or is on its way
 	StatusDisabled  Status = "disabled"  // push is not configured
 	StatusFailed    Status = "failed"    // Result.Err says why
 )
 
-// What the relay says of one device.
+// What the relay says of one device. A relay may say something else: then it is not known to have failed.
 const (
 	DeviceSent    = "sent"
 	DeviceFailed  = "failed"
@@ -37,7 +44,7 @@ const (
 // data: safe for concurrent reads.
 type DeviceResult struct {
 	Platform string `json:"platform"` // "ios" or "android"
-	Status   string `json:"status"`   // [DeviceSent], [DeviceFailed] or [DeviceRemoved]
+	Status   string `json:"status"`   // [DeviceSent], [DeviceFailed], [DeviceRemoved], or the relay's own word
 	Reason   string `json:"reason"`   // why it was not sent, printable and at most 512 bytes; may be empty
 }
 
@@ -45,7 +52,7 @@ type DeviceResult struct {
 // concurrent reads.
 type Result struct {
 	Status  Status
-	Devices []DeviceResult // in the relay's order; nil unless the relay was reached
+	Devices []DeviceResult // in the relay's order; nil when the relay did not say, or was not reached
 	Err     error          // nil unless Status is StatusFailed
 }
 
@@ -55,13 +62,18 @@ type Result struct {
 //
 // One notification is sent per cooldown (30 s), counted from its start; the others are dropped, at the cost of reading
 // the clock and without an allocation, so that Notify can be called for every line an agent prints. Of simultaneous
-// calls one sends. That no device is registered is a success, and uses up the cooldown. A failure does not: after it
-// the next try waits 1 s, after the next one 2 s, doubling up to 30 s until one succeeds. A push is never repeated
-// by itself, save once with a new token after a 401.
+// calls one sends. A push is never repeated by itself, save once with another token after a 401.
 //
-// Result.Err is a [FieldError] for an empty title or body, matches [ErrNotDelivered] when every device failed or was
-// removed, is ctx.Err() when ctx had ended before anything was sent, and is a [RelayError] for everything else; a
-// [pushauth.TokenError] may be within.
+// Any 2xx is a success and uses up the cooldown, whether the answer can be read or not, unless it says in so many words
+// that it failed ("ok" is false) or that every device failed or was removed. That no device is registered is a success.
+//
+// After a failure the next try waits 1 s, after the next one 2 s, doubling up to 30 s until one succeeds. A failure after
+// which a phone may have been woken all the same uses up the cooldown as well: the relay answered 5xx, or the request
+// went out and its answer was lost.
+//
+// Result.Err is a [FieldError] for an empty title or body and for more than [MaxNotificationSize] bytes, matches
+// [ErrNotDelivered] when every device failed or was removed, is ctx.Err() when ctx had ended before anything was sent,
+// and is a [RelayError] for everything else; a [pushauth.TokenError] may be within. A nil ctx is context.Background().
 func (c *Client) Notify(ctx context.Context, n Notification) Result {
 	if !c.Enabled() {
 		return Result{Status: StatusDisabled}
@@ -78,61 +90,79 @@ func (c *Client) Notify(ctx context.Context, n Notification) Result {
 
 // notify sends if it is the first to close the open gate.
 func (c *Client) notify(ctx context.Context, n Notification, open *gate) Result {
-	start := time.Now()
-	if err := n.check(ctx); err != nil {
+	err := n.check()
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil { // without the relay's doing, which is no reason to make the next call wait
 		return c.failed(ctx, nil, err)
 	}
-	if !c.gate.CompareAndSwap(open, open.busy()) {
+	start, busy := time.Now(), open.busy()
+	if !c.gate.CompareAndSwap(open, busy) {
 		return c.debounced(ctx, c.gate.Load())
 	}
-	sent := false
+	sent, mayHaveWoken := false, true
 	defer func() { // also when the caller's transport panics
 		if sent {
-			c.gate.Store(opensAfter(start, c.cooldown))
+			c.gate.Store(open.sent(start, c.cooldown))
 		} else {
-			c.gate.Store(open.failed(time.Now()))
+			c.gate.Store(open.failed(start, c.cooldown, mayHaveWoken))
 		}
+		close(busy.sending)
 	}()
-	devices, err := c.push(ctx, n)
+	said, acted, err := c.do(ctx, call{method: http.MethodPost, path: "/push", body: n})
+	if err == nil {
+		acted, err = c.judge(ctx, said.Results)
+	}
+	mayHaveWoken = acted
 	if err != nil {
-		return c.failed(ctx, devices, err)
+		return c.failed(ctx, said.Results, err)
 	}
 	sent = true
-	c.log().InfoContext(ctx, "push notification sent", "devices", len(devices))
-	return Result{Status: StatusSent, Devices: devices}
+	c.log().InfoContext(ctx, "push notification sent", "devices", len(said.Results))
+	return Result{Status: StatusSent, Devices: said.Results}
 }
 
-// check finds what would fail without the relay's doing, which is no reason to make the next call wait.
-func (n Notification) check(ctx context.Context) error {
+// check finds what the relay could not pass on.
+func (n Notification) check() error {
 	switch {
 	case n.Title == "":
 		return &FieldError{"title", "is missing"}
 	case n.Body == "":
 		return &FieldError{"body", "is missing"}
 	}
-	return ctx.Err()
+	if encoded, err := encode(n); err != nil || len(encoded) > MaxNotificationSize {
+		return &FieldError{"notification", fmt.Sprintf("takes %d bytes as JSON, and a relay can pass on %d", len(encoded), MaxNotificationSize)}
+	}
+	return nil
 }
 
-func (c *Client) push(ctx context.Context, n Notification) ([]DeviceResult, error) {
-	said, err := c.do(ctx, call{method: http.MethodPost, path: "/push", body: n})
-	if err != nil {
-		return nil, err
-	}
-	reached := 0
-	for _, device := range said.Results {
+// judge logs which devices were not reached. If none was, it returns an error, and that nobody was woken.
+func (c *Client) judge(ctx context.Context, devices []DeviceResult) (mayHaveWoken bool, err error) {
+	reached, lost := 0, 0
+	for _, device := range devices {
 		switch device.Status {
-		case DeviceSent:
+		case DeviceFailed, DeviceRemoved:
+			lost++
+		default:
 			reached++
-		case DeviceRemoved:
+			continue
+		}
+		switch {
+		case lost > maxDeviceLines:
+		case device.Status == DeviceRemoved:
 			c.log().WarnContext(ctx, "push relay removed a device", "platform", device.Platform, "reason", device.Reason)
 		default:
 			c.log().WarnContext(ctx, "device not reached", "platform", device.Platform, "status", device.Status, "reason", device.Reason)
 		}
 	}
-	if reached == 0 && len(said.Results) > 0 {
-		return said.Results, fmt.Errorf("%w (of %d)", ErrNotDelivered, len(said.Results))
+	if lost > maxDeviceLines {
+		c.log().WarnContext(ctx, "more devices not reached", "devices", lost-maxDeviceLines)
 	}
-	return said.Results, nil
+	if reached == 0 && lost > 0 {
+		return false, fmt.Errorf("%w (of %d)", ErrNotDelivered, lost)
+	}
+	return true, nil
 }
 
 // debounced is called ten thousand times a second: what nobody reads is not put together.

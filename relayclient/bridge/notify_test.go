@@ -16,8 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sealpush/sealpush/pushauth"
+	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 func wantStatus(t *testing.T, client *bridge.Client, want bridge.Status) bridge.Result {
@@ -31,8 +33,12 @@ func wantStatus(t *testing.T, client *bridge.Client, want bridge.Status) bridge.
 
 func TestNotifySends(t *testing.T) {
 	var log strings.Builder
-	service, client := newClient(t, bridge.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	mustRegister(t, client, phone, bridge.Device{Token: "dead", Platform: "ios"}, bridge.Device{Token: "failing", Platform: "android"})
+	service, config := newService(t, relaytest.WithBridge(relay.WithPushData()))
+	client, err := bridge.New(config, bridge.WithHTTPClient(service.Client()), bridge.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustRegister(t, client, phone, bridge.Device{Token: secret.New("dead"), Platform: "ios"}, bridge.Device{Token: secret.New("failing"), Platform: "android"})
 	service.KillDevice("dead")
 	service.FailDevice("failing", "UNAVAILABLE\x1b[31m "+strings.Repeat("0a", 32))
 	result := client.Notify(t.Context(), bridge.Notification{Title: "Agent Name", Body: "New activity", Data: map[string]string{"a": "b"}})
@@ -136,7 +142,7 @@ func TestFailureBacksOff(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				service, client := newClient(t)
 				for range 2 { // a success starts over
-					service.Script(relaytest.EndpointPush, relaytest.Always, relaytest.Answer{Status: 502})
+					service.Script(relaytest.EndpointPush, relaytest.Always, relaytest.Answer{Status: 400})
 					wantStatus(t, client, bridge.StatusFailed)
 					for _, wait := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
 						advance(wait*time.Second - 1)
@@ -172,6 +178,12 @@ func TestFailures(t *testing.T) {
 			return ok && failed.StatusCode == status && failed.Message == message
 		}
 	}
+	redirect := relaytest.Answer{Status: 307, Header: http.Header{"Location": {"https://bob:hunter2@new.example/v2?key=topsecret"}}}
+	leadsTo := func(url string) func(error) bool {
+		return func(err error) bool {
+			return relayError(307, "")(err) && strings.Contains(err.Error(), "(redirects are not followed; this one leads to "+url+"; ")
+		}
+	}
 	tests := []struct {
 		name     string
 		endpoint relaytest.BridgeEndpoint
@@ -184,10 +196,9 @@ func TestFailures(t *testing.T) {
 		{"refused", relaytest.EndpointPush, relaytest.Answer{Status: 400, Body: `{"ok":false,"error":"missing title"}`}, 1, relayError(400, "missing title"), "WARN"},
 		{"down", relaytest.EndpointPush, relaytest.Answer{Status: 503, Body: "upstream\x00 is\r\ndown"}, 1, relayError(503, "upstream  is  down"), "WARN"},
 		{"long answer", relaytest.EndpointPush, relaytest.Answer{Status: 500, Body: strings.Repeat("x.", 2000)}, 1, relayError(500, strings.Repeat("x.", 256)), "WARN"},
-		{"captive portal", relaytest.EndpointPush, relaytest.Answer{Status: 200, Body: `<html>`}, 1, relayError(200, "<html>"), "WARN"},
-		{"redirect", relaytest.EndpointPush, relaytest.Answer{Status: 307, Header: http.Header{"Location": {"/elsewhere"}}}, 1, relayError(307, ""), "WARN"},
+		{"redirect", relaytest.EndpointPush, redirect, 1, leadsTo("https://new.example/v2"), "WARN"},
 		{"no answer", relaytest.EndpointPush, relaytest.Answer{Drop: true}, 1, all(io.EOF), "WARN"},
-		{"401 twice", relaytest.EndpointPush, relaytest.Answer{Status: 401, Body: `{"ok":false,"error":"invalid token"}`}, 2, all(bridge.ErrUnauthorized), "WARN"},
+		{"401", relaytest.EndpointPush, relaytest.Answer{Status: 401, Body: `{"ok":false,"error":"invalid token"}`}, 1, all(bridge.ErrUnauthorized), "WARN"},
 		{"wrong credentials", relaytest.EndpointToken, relaytest.Answer{Status: 401, Body: `{"ok":false,"error":"invalid_client"}`}, 0, all(pushauth.ErrInvalidClient), "ERROR"},
 		{"relay hangs", relaytest.EndpointPush, relaytest.Answer{Delay: time.Hour}, 1, all(context.DeadlineExceeded), "WARN"},
 		{"token service hangs", relaytest.EndpointToken, relaytest.Answer{Delay: time.Hour}, 0, all(context.DeadlineExceeded), "ERROR"},
@@ -223,12 +234,12 @@ func TestNoDeviceReached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service, client := newClient(t)
 		mustRegister(t, client, phone)
-		service.FailDevice(phone.Token, "TooManyRequests")
+		service.FailDevice(phone.Token.Reveal(), "TooManyRequests")
 		result := wantStatus(t, client, bridge.StatusFailed)
 		if !errors.Is(result.Err, bridge.ErrNotDelivered) || len(result.Devices) != 1 || result.Devices[0].Reason != "TooManyRequests" {
 			t.Errorf("result %+v", result)
 		}
-		service.KillDevice(phone.Token)
+		service.KillDevice(phone.Token.Reveal())
 		advance(time.Second)
 		result = wantStatus(t, client, bridge.StatusFailed)
 		if !errors.Is(result.Err, bridge.ErrNotDelivered) || len(result.Devices) != 1 || result.Devices[0].Status != bridge.DeviceRemoved {
@@ -285,7 +296,7 @@ func TestCallersOwnMistakesCostNobodyElse(t *testing.T) {
 
 func TestDisabledClient(t *testing.T) {
 	partial := config
-	partial.ClientSecret, partial.URL = "", ""
+	partial.ClientSecret, partial.URL = secret.Text{}, ""
 	tests := []struct {
 		name   string
 		config bridge.Config
@@ -305,10 +316,10 @@ func TestDisabledClient(t *testing.T) {
 				if result := client.Notify(t.Context(), notification); result.Status != bridge.StatusDisabled || result.Err != nil {
 					t.Errorf("result %+v", result)
 				}
-				if err := client.Register(t.Context(), bridge.Device{Token: "t", Platform: "ios"}); err != nil {
+				if err := client.Register(t.Context(), bridge.Device{Token: secret.New("t"), Platform: "ios"}); err != nil {
 					t.Error(err)
 				}
-				if err := client.Unregister(t.Context(), "t"); err != nil {
+				if err := client.Unregister(t.Context(), secret.New("t")); err != nil {
 					t.Error(err)
 				}
 			}
@@ -332,7 +343,7 @@ func TestNewRefuses(t *testing.T) {
 		{"URL", badURL, quiet, "bridge: url must start with"},
 		{"token URL", badTokenURL, quiet, "bridge: token_url must carry no user name"},
 		{"HTTP client", config, bridge.WithHTTPClient(nil), "HTTP client is nil"},
-		{"logger", config, bridge.WithLogger(nil), "logger is nil"},
+		{"nil option", config, nil, "an option is nil"},
 		{"cooldown", config, bridge.WithCooldown(-1), "cooldown is negative"},
 	}
 	for _, tt := range tests {
@@ -378,7 +389,6 @@ func TestLogLines(t *testing.T) {
 			`level=INFO msg="device registered with the push relay" platform=ios`,
 			`level=INFO msg="push notification sent" devices=1`,
 			`level=DEBUG msg="push notification debounced" remaining=15s`,
-			`level=DEBUG msg="push notification debounced" remaining=15s`, // the outbox's
 			`level=INFO msg="device unregistered from the push relay"`,
 		}, "\n") + "\n"
 		if diff := cmp.Diff(want, log.String()); diff != "" {
@@ -408,7 +418,7 @@ func TestDebounceIsLoggedWhileOneIsOnItsWay(t *testing.T) {
 func TestBackoffCountsFromTheFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service, client := newClient(t)
-		service.Script(relaytest.EndpointPush, 1, relaytest.Answer{Status: 502, Delay: 4 * time.Second})
+		service.Script(relaytest.EndpointPush, 1, relaytest.Answer{Status: 400, Delay: 4 * time.Second})
 		wantStatus(t, client, bridge.StatusFailed)
 		advance(time.Second - 1)
 		wantStatus(t, client, bridge.StatusDebounced)

@@ -5,13 +5,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"sync"
+	"time"
 )
 
-// DefaultOutboxSize is how many messages an [Outbox] keeps.
-const DefaultOutboxSize = 10_000
+const (
+	// DefaultOutboxMessages is how many messages an [Outbox] keeps.
+	DefaultOutboxMessages = 10_000
+
+	// DefaultOutboxBytes is how much an [Outbox] keeps: 64 MiB.
+	DefaultOutboxBytes = 64 << 20
+
+	// wakeFor is how long an Outbox goes on trying to wake the phones for the last message.
+	wakeFor = time.Hour
+)
 
 var (
 	// ErrOutboxFull is returned by [Outbox.Send] for a message that was dropped.
@@ -28,68 +35,128 @@ var (
 //
 // The bridge calls [Outbox.Send] for each message of the agent, and [Outbox.Attach] for each connection, for as long
 // as it lasts. Messages are written in the order of Send, one at a time, and forgotten only once they were written:
-// what a connection did not take is the first thing that the next one gets, before anything new. While no client is
-// attached each Send wakes the phones with [Client.Notify], which debounces.
+// what a connection did not take is the first thing that the next one gets, before anything new.
+//
+// # Waking the phones
+//
+// An Outbox owes the phones a wake-up for each message that no client has taken. It sends one with [Client.Notify] while no
+// client is attached: at once, or as soon as the cooldown is over. One that the relay accepted is for all messages
+// that had come when it was sent; only a later message owes another. After a failure the Outbox tries again, as soon as
+// Notify does, until one is accepted or a client has taken all messages. When that has gone on for an hour since the last
+// message, it waits for the next one.
 //
 // An Outbox is safe for concurrent use. [Outbox.Close] it when its agent is gone. The zero Outbox is a closed one. It
 // prints without its messages.
 type Outbox struct {
+	outboxSettings
 	client       *Client
 	notification Notification
-	wakes        bool // whether Notify can do anything
-	size         int
 
 	ctx    context.Context // ends with Close; nil in a zero Outbox, which is closed
 	cancel context.CancelFunc
-	wg     sync.WaitGroup // notifications on their way
+	wg     sync.WaitGroup // of wakeUp
 
 	turn chan struct{} // holds one token, which is the right to write
 
 	mu       sync.Mutex
 	queue    [][]byte
+	bytes    int // in queue
 	dropped  int
 	dropping bool               // the last message was dropped
 	attached int                // Attach calls that run or wait for their turn
 	detach   context.CancelFunc // of the attached client
 	changed  chan struct{}      // closed and renewed when the queue or attached changes
+	owed     bool               // there is a message that no accepted wake-up was for
+	waking   bool               // wakeUp runs
+	failing  time.Time          // when the first wake-up since the last message failed; zero when none has
 }
 
-// NewOutbox returns an Outbox for one agent that keeps up to size messages, or [DefaultOutboxSize] if size is not
-// positive. It wakes the phones with the notification, for instance {"Agent Name", "New activity"}; one without title or
-// body, which no relay takes, is logged at Error here and wakes nobody. A nil client wakes nobody either.
-func NewOutbox(client *Client, notification Notification, size int) *Outbox {
-	if size <= 0 {
-		size = DefaultOutboxSize
+// outboxSettings is what the options set.
+type outboxSettings struct {
+	maxMessages, maxBytes int
+	results               func(Result)
+}
+
+// OutboxOption changes how an [Outbox] works.
+type OutboxOption func(*outboxSettings) error
+
+// WithMaxMessages sets how many messages are kept, instead of [DefaultOutboxMessages].
+func WithMaxMessages(n int) OutboxOption {
+	return func(s *outboxSettings) error {
+		if n < 1 {
+			return fmt.Errorf("bridge: an outbox for %d messages", n)
+		}
+		s.maxMessages = n
+		return nil
+	}
+}
+
+// WithMaxBytes sets how much is kept, the sum of the messages' lengths, instead of [DefaultOutboxBytes]. It must be no less
+// than the longest message: a longer one is dropped.
+func WithMaxBytes(n int) OutboxOption {
+	return func(s *outboxSettings) error {
+		if n < 1 {
+			return fmt.Errorf("bridge: an outbox for %d bytes", n)
+		}
+		s.maxBytes = n
+		return nil
+	}
+}
+
+// WithResults has f called with what became of each wake-up that the outbox sends, to count them. It is called by one
+// goroutine at a time, which sends the next wake-up once f has returned. f must not close the outbox.
+func WithResults(f func(Result)) OutboxOption {
+	return func(s *outboxSettings) error {
+		if f == nil {
+			return errors.New("bridge: the function for results is nil")
+		}
+		s.results = f
+		return nil
+	}
+}
+
+// NewOutbox returns an Outbox for one agent. It wakes the phones with the notification, for instance
+// {"Agent Name", "New activity"}; one that no relay takes is a [FieldError] here. A nil or disabled client wakes nobody.
+func NewOutbox(client *Client, notification Notification, opts ...OutboxOption) (*Outbox, error) {
+	if err := notification.check(); err != nil {
+		return nil, err
 	}
 	o := &Outbox{
-		client:       client,
-		notification: notification,
-		wakes:        client.Enabled(),
-		size:         size,
-		turn:         make(chan struct{}, 1),
-		changed:      make(chan struct{}),
+		outboxSettings: outboxSettings{maxMessages: DefaultOutboxMessages, maxBytes: DefaultOutboxBytes},
+		client:         client,
+		notification:   notification,
+		turn:           make(chan struct{}, 1),
+		changed:        make(chan struct{}),
 	}
-	if err := notification.check(context.Background()); err != nil && o.wakes {
-		client.log().Error("outbox cannot wake the phones", "error", err)
-		o.wakes = false // rather than say so for each message
+	for _, opt := range opts {
+		if opt == nil {
+			return nil, errors.New("bridge: an option is nil")
+		}
+		if err := opt(&o.outboxSettings); err != nil {
+			return nil, err
+		}
 	}
 	o.turn <- struct{}{}
 	o.ctx, o.cancel = context.WithCancel(context.Background())
-	return o
+	return o, nil
 }
 
 // Send hands over one message of the agent; it is copied. While a client is attached it will be written after those
 // before it. While none is, it is kept, and the phones are woken in the background.
 //
-// When size messages are kept and no client is attached, the message is dropped and counted, with the error
+// When there is no room for it and no client is attached, the message is dropped and counted, with the error
 // [ErrOutboxFull]: those kept are what leads up to now, and the newer ones make no sense without them. When a client
 // is attached but slow, Send waits for room, as a write to the connection would: the agent slows down and nothing
-// is lost. ctx bounds that wait.
+// is lost. ctx bounds that wait; nil is context.Background(). A message that is longer than all that may be kept is
+// dropped always.
 func (o *Outbox) Send(ctx context.Context, message []byte) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	for {
 		wait, dropped, err := o.put(message)
 		if dropped > 0 {
-			o.client.log().WarnContext(ctx, "outbox is full, dropping the agent's messages", "kept", o.size, "dropped", dropped)
+			o.client.log().WarnContext(ctx, "outbox is full, dropping the agent's messages", "kept", o.Len(), "bytes", len(message), "dropped", dropped)
 		}
 		if wait == nil {
 			return err
@@ -112,13 +179,12 @@ func (o *Outbox) put(message []byte) (wait <-chan struct{}, dropped int, err err
 	if o.closed() {
 		return nil, 0, ErrOutboxClosed
 	}
-	full := len(o.queue) >= o.size
-	if full && o.attached > 0 {
+	full := len(o.queue) >= o.maxMessages || len(message) > o.maxBytes-o.bytes
+	if full && o.attached > 0 && len(message) <= o.maxBytes {
 		return o.changed, 0, nil
 	}
-	if o.attached == 0 {
-		o.wake()
-	}
+	o.owed, o.failing = true, time.Time{}
+	o.wake()
 	if full {
 		o.dropped++
 		if !o.dropping {
@@ -129,19 +195,61 @@ func (o *Outbox) put(message []byte) (wait <-chan struct{}, dropped int, err err
 	}
 	o.dropping = false
 	o.queue = append(o.queue, bytes.Clone(message))
+	o.bytes += len(message)
 	o.change()
 	return nil, 0, nil
 }
 
-// wake notifies the phones without keeping anyone waiting. o.mu is held.
+// wake starts wakeUp when there is something to do for it. o.mu is held.
 func (o *Outbox) wake() {
-	if !o.wakes {
+	if o.waking || !o.owed || o.attached > 0 || o.closed() || !o.client.Enabled() {
 		return
 	}
-	if o.client.gate.Load().closed() && !o.client.log().Enabled(o.ctx, slog.LevelDebug) {
-		return // Notify would do nothing and log nothing, ten thousand times a second
+	o.waking = true
+	o.wg.Go(o.wakeUp)
+}
+
+// wakeUp wakes the phones until nothing is owed or a client is attached.
+func (o *Outbox) wakeUp() {
+	for o.owes() && o.client.awaitOpen(o.ctx) == nil {
+		if !o.owes() {
+			return // a client came during the wait
+		}
+		o.mu.Lock()
+		o.owed = false // a message that comes from now on owes another wake-up
+		o.mu.Unlock()
+		result := o.client.Notify(o.ctx, o.notification)
+		if result.Status != StatusSent && !o.owesStill(result) {
+			o.client.log().WarnContext(o.ctx, "no phone could be woken for an hour, waiting for the agent's next message", "kept", o.Len())
+		}
+		if o.results != nil && result.Status != StatusDebounced && o.ctx.Err() == nil {
+			o.results(result)
+		}
 	}
-	o.wg.Go(func() { o.client.Notify(o.ctx, o.notification) })
+}
+
+// owes says whether a wake-up is to be sent. If not, wakeUp ends.
+func (o *Outbox) owes() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.waking = o.owed && o.attached == 0 && !o.closed()
+	return o.waking
+}
+
+// owesStill takes back that a wake-up was sent. It returns false when that is given up.
+func (o *Outbox) owesStill(result Result) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if result.Status == StatusFailed {
+		if o.failing.IsZero() {
+			o.failing = time.Now()
+		}
+		if time.Since(o.failing) >= wakeFor {
+			return false
+		}
+	}
+	o.owed = o.owed || len(o.queue) > 0 // a client may have taken them all meanwhile
+	return true
 }
 
 // change tells those who wait. o.mu is held.
@@ -156,10 +264,13 @@ func (o *Outbox) change() {
 // it starts none, and write is called by one goroutine at a time.
 //
 // A message whose write returned nil is done. One whose write failed is kept and written to the next client, and the
-// phones are woken for it. What a socket had taken and the phone had not when the network broke is lost: where that
+// phones are woken for it unless they have been. What a socket had taken and the phone had not when the network broke is lost: where that
 // must not be, the app acknowledges and write waits for it. write must return when its context ends; only then does the
 // next client get its turn. It must not keep or change the message.
 func (o *Outbox) Attach(ctx context.Context, write func(ctx context.Context, message []byte) error) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	if o.closed() {
 		return ErrOutboxClosed
 	}
@@ -201,7 +312,7 @@ func (o *Outbox) enter(detach context.CancelFunc) {
 	o.attached++
 }
 
-// leave ends what enter began. Whatever the client did not take has become a reason to wake the phones.
+// leave ends what enter began. What the client did not take may be a reason to wake the phones.
 func (o *Outbox) leave() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -210,9 +321,7 @@ func (o *Outbox) leave() {
 		return // this one was replaced
 	}
 	o.detach = nil
-	if len(o.queue) > 0 && !o.closed() {
-		o.wake()
-	}
+	o.wake()
 	o.change() // a Send that waits for room waits in vain now
 }
 
@@ -241,10 +350,11 @@ func (o *Outbox) next(ctx context.Context) ([]byte, error) {
 func (o *Outbox) written() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.bytes -= len(o.queue[0])
 	o.queue[0] = nil // for the garbage collector
 	o.queue = o.queue[1:]
 	if len(o.queue) == 0 {
-		o.queue = nil
+		o.queue, o.owed = nil, false
 	}
 	o.change()
 }
@@ -277,13 +387,7 @@ func (o *Outbox) Close() {
 
 func (o *Outbox) closed() bool { return o.ctx == nil || o.ctx.Err() != nil }
 
-// String says how much is kept, and nothing of what an agent said.
-func (o *Outbox) String() string {
-	return fmt.Sprintf("bridge.Outbox{kept: %d, dropped: %d}", o.Len(), o.Dropped())
+// Format prints how much is kept, whatever the verb, and nothing of what an agent said.
+func (o *Outbox) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "bridge.Outbox{kept: %d, dropped: %d}", o.Len(), o.Dropped())
 }
-
-// Format implements [fmt.Formatter]: every verb prints what String returns.
-func (o *Outbox) Format(f fmt.State, _ rune) { io.WriteString(f, o.String()) }
-
-// LogValue implements [slog.LogValuer].
-func (o *Outbox) LogValue() slog.Value { return slog.StringValue(o.String()) }

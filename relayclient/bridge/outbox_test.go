@@ -76,9 +76,16 @@ func attach(t *testing.T, outbox *bridge.Outbox, p *phoneConn) (detach func() er
 	}
 }
 
-func newOutbox(t *testing.T, client *bridge.Client, size int) *bridge.Outbox {
+// newOutbox returns an outbox for so many messages, or the usual number.
+func newOutbox(t *testing.T, client *bridge.Client, messages int, opts ...bridge.OutboxOption) *bridge.Outbox {
 	t.Helper()
-	outbox := bridge.NewOutbox(client, notification, size)
+	if messages > 0 {
+		opts = append(opts, bridge.WithMaxMessages(messages))
+	}
+	outbox, err := bridge.NewOutbox(client, notification, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(outbox.Close)
 	return outbox
 }
@@ -134,13 +141,13 @@ func TestOutboxDropsTheNewest(t *testing.T) {
 		var log strings.Builder
 		_, client := newClient(t, bridge.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		outbox := newOutbox(t, client, 0)
-		send(t, outbox, 1, bridge.DefaultOutboxSize)
+		send(t, outbox, 1, bridge.DefaultOutboxMessages)
 		for range 3 {
 			if err := outbox.Send(t.Context(), []byte("too much")); !errors.Is(err, bridge.ErrOutboxFull) {
 				t.Errorf("Send returned %v", err)
 			}
 		}
-		if outbox.Len() != bridge.DefaultOutboxSize || outbox.Dropped() != 3 {
+		if outbox.Len() != bridge.DefaultOutboxMessages || outbox.Dropped() != 3 {
 			t.Errorf("%d kept, %d dropped", outbox.Len(), outbox.Dropped())
 		}
 		synctest.Wait() // the notification on its way logs too

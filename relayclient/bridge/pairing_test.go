@@ -11,19 +11,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sealpush/sealpush/relayclient/bridge"
+	"github.com/sealpush/sealpush/secret"
 )
 
 var pairing = bridge.PairingResponse{
 	URL:             "wss://192.168.1.100:3001",
 	Protocol:        "acp",
 	Version:         "1.0.0",
-	AuthToken:       "hunter2-auth",
+	AuthToken:       secret.New("hunter2-auth"),
 	CertFingerprint: "SHA256:...",
 }
 
 func TestPairingResponse(t *testing.T) {
 	partial := config
-	partial.ClientSecret = ""
+	partial.ClientSecret = secret.Text{}
 	const start = `{"url":"wss://192.168.1.100:3001","protocol":"acp","version":"1.0.0","authToken":"hunter2-auth","certFingerprint":"SHA256:..."`
 	tests := []struct {
 		name   string

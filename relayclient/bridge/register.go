@@ -3,32 +3,33 @@ package bridge
 import (
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/sealpush/sealpush/secret"
 )
 
 // maxField bounds a device token and a bundle id, in bytes. APNs and FCM tokens are a few hundred at most.
 const maxField = 4096
 
-// Device is a phone as it introduces itself to the bridge.
-//
-// It prints redacted with every fmt verb, in slog, JSON and text, for whoever knows a device token can be used to
-// wake that phone. It is plain data: safe for concurrent reads.
+// Device is a phone as it introduces itself to the bridge. It is plain data: safe for concurrent reads.
 type Device struct {
-	Token    string // the device token that APNs or FCM gave to the app
-	Platform string // "ios" or "apns", "android" or "fcm"
-	BundleID string // the app's bundle id; may be empty
+	Token    secret.Text // the device token that APNs or FCM gave to the app; anybody who knows it can wake the phone
+	Platform string      // "ios" or "apns", "android" or "fcm"
+	BundleID string      // the app's bundle id; may be empty
 }
 
 // Register tells the relay about a device, so that [Client.Notify] wakes it. Registering it again is fine.
 //
 // What the relay would refuse is refused before any request, with a [FieldError]. Other errors are a [RelayError] or,
 // within one, a [pushauth.TokenError]. Transient failures are retried; a call takes at most 20 s. When push is
-// disabled Register checks the device and does nothing.
+// disabled Register checks the device and does nothing. A nil ctx is context.Background().
+//
+// Register and [Client.Unregister] of one Client reach the relay one after the other, in the order in which they were called:
+// the deployed relay reads, changes and writes its list of devices, and of several calls at once it keeps one. The wait for
+// those before counts towards the 20 s.
 func (c *Client) Register(ctx context.Context, device Device) error {
 	platform, err := device.check()
 	if err != nil {
@@ -37,16 +38,16 @@ func (c *Client) Register(ctx context.Context, device Device) error {
 	if !c.Enabled() {
 		return nil
 	}
-	_, err = c.do(ctx, call{
+	_, _, err = c.do(ctx, call{
 		method: http.MethodPost,
 		path:   "/register",
 		body: struct {
 			Token    string `json:"device_token"`
 			Platform string `json:"platform"`
 			BundleID string `json:"bundle_id,omitempty"`
-		}{device.Token, platform, device.BundleID},
-		retry:   true,
-		secrets: []string{device.Token},
+		}{device.Token.Reveal(), platform, device.BundleID},
+		registers: true,
+		secrets:   []string{device.Token.Reveal()},
 	})
 	if err != nil {
 		return err
@@ -56,21 +57,21 @@ func (c *Client) Register(ctx context.Context, device Device) error {
 }
 
 // Unregister makes the relay forget a device. Errors and retries are those of [Client.Register].
-func (c *Client) Unregister(ctx context.Context, token string) error {
-	if err := checkField("deviceToken", token); err != nil {
+func (c *Client) Unregister(ctx context.Context, token secret.Text) error {
+	if err := checkField("deviceToken", token.Reveal()); err != nil {
 		return err
 	}
 	if !c.Enabled() {
 		return nil
 	}
-	_, err := c.do(ctx, call{
+	_, _, err := c.do(ctx, call{
 		method: http.MethodDelete,
 		path:   "/register",
 		body: struct {
 			Token string `json:"device_token"`
-		}{token},
-		retry:   true,
-		secrets: []string{token},
+		}{token.Reveal()},
+		registers: true,
+		secrets:   []string{token.Reveal()},
 	})
 	if err != nil {
 		return err
@@ -81,7 +82,7 @@ func (c *Client) Unregister(ctx context.Context, token string) error {
 
 // check returns the platform as the relay names it.
 func (d Device) check() (platform string, err error) {
-	if err := checkField("deviceToken", d.Token); err != nil {
+	if err := checkField("deviceToken", d.Token.Reveal()); err != nil {
 		return "", err
 	}
 	if d.BundleID != "" {
@@ -113,17 +114,3 @@ func checkField(name, value string) error {
 	}
 	return nil
 }
-
-// String names the platform and nothing else.
-func (d Device) String() string {
-	return fmt.Sprintf("bridge.Device{Token: [redacted], Platform: %q}", d.Platform)
-}
-
-// Format implements [fmt.Formatter]: every verb prints what String returns.
-func (d Device) Format(f fmt.State, _ rune) { io.WriteString(f, d.String()) }
-
-// LogValue implements [slog.LogValuer].
-func (d Device) LogValue() slog.Value { return slog.StringValue(d.String()) }
-
-// MarshalText implements [encoding.TextMarshaler], redacted; JSON uses it too. There is no way back.
-func (d Device) MarshalText() ([]byte, error) { return []byte(d.String()), nil }

@@ -2,14 +2,17 @@ package bridge
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"sync/atomic"
 
 	"github.com/sealpush/sealpush/internal/answer"
 	"github.com/sealpush/sealpush/internal/retry"
@@ -20,9 +23,8 @@ const maxAnswer = 64 << 10 // bytes that are read of an answer
 
 // reply is what the relay says to everything.
 type reply struct {
-	OK      bool           `json:"ok"`
+	OK      *bool          `json:"ok"`
 	Error   string         `json:"error"`
-	Message string         `json:"message"`
 	Results []DeviceResult `json:"results"`
 }
 
@@ -30,46 +32,67 @@ type reply struct {
 type call struct {
 	method, path string
 	body         any
-	retry        bool     // over transient failures; never for a push
+	registers    bool     // or unregisters: repeated over transient failures, one such call after the other
 	secrets      []string // that the answer might echo
 }
 
 func (r call) String() string { return r.method + " " + r.path }
 
-// do makes the call within callTimeout. Its error is a *RelayError.
-func (c *Client) do(ctx context.Context, r call) (reply, error) {
+// do makes the call within callTimeout. acted says whether the relay may have done what it was asked to. The error is a
+// *RelayError.
+func (c *Client) do(ctx context.Context, r call) (said reply, acted bool, err error) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	resp, err := c.send(ctx, r)
+	var lost atomic.Bool
+	resp, err := c.send(context.WithValue(ctx, lostKey{}, &lost), r)
 	if err != nil {
-		return reply{}, &RelayError{Call: r.String(), Err: answer.Error(err, append(r.secrets, c.config.ClientSecret)...)}
+		err = answer.Error(err, append(r.secrets, c.config.ClientSecret.Reveal())...)
+		return reply{}, lost.Load(), &RelayError{Call: r.String(), Err: err}
 	}
 	defer resp.Body.Close()
-	secrets := append(r.secrets, bearer(resp), c.config.ClientSecret)
+	secrets := append(r.secrets, bearer(resp), c.config.ClientSecret.Reveal())
+	acted = lost.Load() || resp.StatusCode/100 != 4
 
-	failed := &RelayError{Call: r.String(), StatusCode: resp.StatusCode}
-	body, err := io.ReadAll(io.LimitReader(answer.Body(resp), maxAnswer+1))
-	if err != nil {
-		failed.Err = fmt.Errorf("reading its answer: %w", answer.Error(err, secrets...))
-		return reply{}, failed
+	body, err := answer.Read(resp, maxAnswer)
+	if err == nil {
+		said, err = parseReply(body, resp.StatusCode)
 	}
-	var said reply
-	known := json.Unmarshal(body, &said) == nil
-	if known && said.OK && resp.StatusCode/100 == 2 {
-		for i := range said.Results {
-			said.Results[i].scrub(secrets)
-		}
-		return said, nil
+	failed := &RelayError{
+		Call:       r.String(),
+		StatusCode: resp.StatusCode,
+		LeadsTo:    answer.LeadsTo(resp, secrets...),
+		Message:    answer.Line(head(cmp.Or(said.Error, string(body))), secrets...),
 	}
-	failed.Message = string(body)
-	if known && said.Error != "" {
-		failed.Message = said.Error
+	switch {
+	case resp.StatusCode/100 != 2, said.OK != nil && !*said.OK:
+		return reply{}, acted, failed
+	case err != nil && r.registers: // which is repeated without harm
+		failed.Err = fmt.Errorf("its answer cannot be read: %w", answer.Error(err, secrets...))
+		return reply{}, acted, failed
+	case err != nil:
+		c.log().WarnContext(ctx, "push relay accepted a notification, but its answer cannot be read",
+			"status", resp.StatusCode, "error", answer.Error(err, secrets...), "answer", failed.Message)
 	}
-	failed.Message = answer.Line(head(failed.Message), secrets...)
-	if !known && resp.StatusCode/100 == 2 {
-		failed.Err = errors.New("which is not what a push relay answers; is url right?")
+	for i := range said.Results {
+		said.Results[i].scrub(secrets)
 	}
-	return reply{}, failed
+	return said, acted, nil
+}
+
+// parseReply reads an answer. A relay may say nothing, and members of a type that we do not know; what is no JSON object is
+// from somebody else.
+func parseReply(body []byte, status int) (said reply, err error) {
+	if len(body) == 0 && status == http.StatusNoContent {
+		return reply{}, nil
+	}
+	if !json.Valid(body) || !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
+		return reply{}, errors.New("it is no JSON object; is url right?")
+	}
+	json.Unmarshal(body, &said) // what is of another type stays empty
+	return said, nil
 }
 
 func (c *Client) send(ctx context.Context, r call) (*http.Response, error) {
@@ -77,11 +100,18 @@ func (c *Client) send(ctx context.Context, r call) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := json.Marshal(r.body)
+	body, err := encode(r.body)
 	if err != nil {
 		return nil, err
 	}
-	if r.retry {
+	if r.registers {
+		// A relay may read, change and write its list of devices: of two calls at once it would keep one.
+		select {
+		case c.registering <- struct{}{}:
+			defer func() { <-c.registering }()
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waiting for another registration: %w", ctx.Err())
+		}
 		return retry.Do(ctx, c.http, r.method, endpoint, body, isTokenError)
 	}
 	req, err := http.NewRequestWithContext(ctx, r.method, endpoint, bytes.NewReader(body))
@@ -90,7 +120,63 @@ func (c *Client) send(ctx context.Context, r call) (*http.Response, error) {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
+	answer.NoCompression(req.Header)
 	return c.http.Do(req)
+}
+
+// encode returns v as JSON, in which <, > and & are as they are: relays do not escape them either.
+func encode(v any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(v)
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
+}
+
+// lostKey is for an *atomic.Bool in the context of a request: set when a request got no answer and may have reached the
+// relay.
+type lostKey struct{}
+
+// lossNoting is a transport that notes what lostKey says. It stands below the bearer token's, for a request that is sent
+// twice may be lost once.
+type lossNoting struct {
+	base http.RoundTripper // nil for http.DefaultTransport
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t lossNoting) RoundTrip(req *http.Request) (*http.Response, error) {
+	base := cmp.Or(t.base, http.DefaultTransport)
+	lost, ok := req.Context().Value(lostKey{}).(*atomic.Bool)
+	if !ok {
+		return base.RoundTrip(req)
+	}
+	// A relay acts on nothing before it has the whole header. A transport of the caller's own may not trace what it does.
+	var traced, connected, wrote atomic.Bool
+	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+		GetConn:      func(string) { traced.Store(true) },
+		GotConn:      func(httptrace.GotConnInfo) { connected.Store(true) },
+		WroteHeaders: func() { wrote.Store(true) },
+	})
+	resp, err := base.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		interrupted := connected.Load() && ctx.Err() != nil // perhaps while it was being written
+		if wrote.Load() || interrupted || !traced.Load() && !isDialError(err) {
+			lost.Store(true)
+		}
+	}
+	return resp, err
+}
+
+// CloseIdleConnections passes the call of [http.Client.CloseIdleConnections] on.
+func (t lossNoting) CloseIdleConnections() {
+	if base, ok := cmp.Or(t.base, http.DefaultTransport).(interface{ CloseIdleConnections() }); ok {
+		base.CloseIdleConnections()
+	}
+}
+
+func isDialError(err error) bool {
+	failed, ok := errors.AsType[*net.OpError](err)
+	return ok && failed.Op == "dial"
 }
 
 // isTokenError says whether the token service is to blame, which has been retried as often as it should be.

@@ -9,13 +9,14 @@ import (
 
 	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 const clientID = "bridge-home-office"
 
 var (
 	notification = bridge.Notification{Title: "Agent Name", Body: "New activity"}
-	phone        = bridge.Device{Token: "hunter2-device-token", Platform: "apns"}
+	phone        = bridge.Device{Token: secret.New("hunter2-device-token"), Platform: "apns"}
 	quiet        = bridge.WithLogger(slog.New(slog.DiscardHandler))
 )
 
@@ -29,15 +30,16 @@ var signingKey = sync.OnceValue(func() *rsa.PrivateKey {
 })
 
 // newService returns a token service and a relay in memory, which work in a bubble, and the configuration for them.
-func newService(tb testing.TB) (*relaytest.BridgeService, bridge.Config) {
+func newService(tb testing.TB, opts ...relaytest.BridgeOption) (*relaytest.BridgeService, bridge.Config) {
 	tb.Helper()
-	service := relaytest.NewBridgeService(relaytest.InMemory(), relaytest.WithHashRounds(1), relaytest.WithSigningKey(signingKey()))
+	opts = append(opts, relaytest.InMemory(), relaytest.WithHashRounds(1), relaytest.WithSigningKey(signingKey()))
+	service := relaytest.NewBridgeService(opts...)
 	tb.Cleanup(service.Close)
 	return service, bridge.Config{
 		URL:          service.RelayURL,
 		TokenURL:     service.TokenURL,
 		ClientID:     clientID,
-		ClientSecret: service.AddClient(clientID),
+		ClientSecret: secret.New(service.AddClient(clientID)),
 	}
 }
 

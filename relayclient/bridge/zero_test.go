@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/sealpush/sealpush/relayclient/bridge"
-	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
 
 func TestNilAndZeroClientsAreDisabled(t *testing.T) {
@@ -27,7 +23,10 @@ func TestNilAndZeroClientsAreDisabled(t *testing.T) {
 		if handled, err := client.HandleMessage(t.Context(), []byte(`{"method":"bridge/unregisterPushToken","params":{"deviceToken":"x"}}`)); !handled || err != nil {
 			t.Errorf("%s: handled %v, error %v", name, handled, err)
 		}
-		outbox := bridge.NewOutbox(client, notification, 1)
+		outbox, err := bridge.NewOutbox(client, notification, bridge.WithMaxMessages(1))
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := outbox.Send(t.Context(), []byte("kept")); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -60,30 +59,25 @@ func TestNotifyWithoutAContext(t *testing.T) {
 	}
 }
 
-// Ten thousand messages must not be ten thousand log lines about one mistake.
-func TestOutboxWithABadNotificationSaysSoOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
-		service, client := newClient(t, bridge.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-		outbox := bridge.NewOutbox(client, bridge.Notification{Title: "no body"}, 0)
-		for range 1000 {
-			if err := outbox.Send(t.Context(), []byte("line")); err != nil {
-				t.Fatal(err)
-			}
+func TestNewOutboxRefuses(t *testing.T) {
+	for name, make := range map[string]func() (*bridge.Outbox, error){
+		"no body":    func() (*bridge.Outbox, error) { return bridge.NewOutbox(nil, bridge.Notification{Title: "no body"}) },
+		"nil option": func() (*bridge.Outbox, error) { return bridge.NewOutbox(nil, notification, nil) },
+		"messages":   func() (*bridge.Outbox, error) { return bridge.NewOutbox(nil, notification, bridge.WithMaxMessages(0)) },
+		"bytes":      func() (*bridge.Outbox, error) { return bridge.NewOutbox(nil, notification, bridge.WithMaxBytes(0)) },
+		"results":    func() (*bridge.Outbox, error) { return bridge.NewOutbox(nil, notification, bridge.WithResults(nil)) },
+	} {
+		if _, err := make(); err == nil {
+			t.Errorf("%s was taken", name)
 		}
-		synctest.Wait()
-		outbox.Close()
-		if n := strings.Count(log.String(), "body is missing"); n != 1 {
-			t.Errorf("said %d times", n)
-		}
-		if n := service.RequestCount(relaytest.EndpointPush); n != 0 {
-			t.Errorf("%d pushes", n)
-		}
-	})
+	}
 }
 
 func TestOutboxPrintsNoMessage(t *testing.T) {
-	outbox := bridge.NewOutbox(nil, notification, 0)
+	outbox, err := bridge.NewOutbox(nil, notification)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := outbox.Send(t.Context(), []byte("the merger is off")); err != nil {
 		t.Fatal(err)
 	}

@@ -3,92 +3,157 @@ package pairing
 import (
 	"cmp"
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // Device is one paired phone. It is a plain value, safe to copy and to read from many goroutines.
-//
-// However a Device is printed (every fmt verb, slog, encoding/json), its push token is cut to "…" and its last six
-// characters ("…" alone when it has fewer than twelve), so that a log line cannot be used to page the phone. A Store therefore writes the fields one by one:
-// json.Marshal of a Device does not round-trip.
 type Device struct {
 	ID        string         // 16 lower-case hex digits, chosen when the phone was first paired
 	Name      string         // what its owner calls it, at most 64 characters
 	Platform  string         // such as "ios", at most 32 characters
-	PushToken string         // the platform's push token, opaque to us, at most 512 characters; a secret
+	PushToken secret.Text    // the platform's push token, opaque to us, at most 512 characters
+	Suite     seal.Suite     // the suite of its key, which this version need not know
 	PublicKey seal.PublicKey // what alerts to this phone are sealed to; no two devices share one
+	StoredKey string         // the key as it is stored, where PublicKey is zero because it cannot be read
 	CreatedAt time.Time      // when the phone was first paired, in UTC and whole seconds
 	CreatedBy string         // the label of the caller who first paired it; "" when unknown
+	UpdatedAt time.Time      // when it was last paired, in UTC and whole seconds; zero when unknown
+	UpdatedBy string         // the label of the caller who last paired it; "" when unknown
+	Unusable  error          // why no alert is sealed to it on this node; nil for a phone that can be paged
 }
 
-// deviceView is a Device as people and programs outside the store may see it.
+// ReadKey is for a [Store] that reads a device: it sets Suite, PublicKey, StoredKey and Unusable from the suite and the
+// public key as they are stored. A suite that is empty is [seal.X25519]. Call it when ID and PushToken are set: a device
+// without them is unusable too.
+func (d *Device) ReadKey(suite, publicKey string) {
+	d.Suite = cmp.Or(seal.Suite(suite), seal.X25519)
+	d.PublicKey, d.StoredKey = seal.PublicKey{}, ""
+	var errs []error
+	key, err := d.Suite.ParsePublicKey(publicKey)
+	if err != nil {
+		d.StoredKey = publicKey
+		errs = append(errs, fmt.Errorf("publicKey: %w", err))
+	}
+	d.PublicKey = key
+	if d.ID == "" {
+		errs = append(errs, errors.New("id is empty"))
+	}
+	if d.PushToken.IsZero() {
+		errs = append(errs, errors.New("pushToken is empty"))
+	}
+	d.Unusable = errors.Join(errs...)
+}
+
+// key is the public key as text, also where this version cannot read it.
+func (d Device) key() string {
+	if d.PublicKey.IsZero() {
+		return strings.TrimSpace(d.StoredKey)
+	}
+	return d.PublicKey.String()
+}
+
+// fingerprint is that of the key, and "" where the stored key is not base64.
+func (d Device) fingerprint() string {
+	if !d.PublicKey.IsZero() {
+		return d.PublicKey.Fingerprint()
+	}
+	raw, err := base64.StdEncoding.DecodeString(d.key())
+	if err != nil {
+		return ""
+	}
+	return seal.Fingerprint(raw)
+}
+
+// updated is when the phone was last paired, as far as the record says.
+func (d Device) updated() time.Time {
+	if d.UpdatedAt.IsZero() {
+		return d.CreatedAt
+	}
+	return d.UpdatedAt
+}
+
+// phone tells whether two devices are one phone: they are when they have one push token. Tokens of Apple's service are
+// hex digits, whose case does not matter.
+func (d Device) phone() string {
+	token := d.PushToken.Reveal()
+	if strings.Trim(token, "0123456789abcdefABCDEF") == "" {
+		return strings.ToLower(token)
+	}
+	return token
+}
+
+// deviceView is a Device as [Handler] shows it: with its fingerprint, and with its push token cut.
 type deviceView struct {
-	ID          string  `json:"id"`
-	Name        string  `json:"name"`
-	Platform    string  `json:"platform"`
-	PublicKey   string  `json:"publicKey"`
-	Fingerprint string  `json:"fingerprint"`
-	PushToken   string  `json:"pushToken"`
-	CreatedAt   string  `json:"createdAt"`
-	CreatedBy   *string `json:"createdBy"`
+	ID           string     `json:"id"`
+	Name         string     `json:"name"`
+	Platform     string     `json:"platform"`
+	Suite        seal.Suite `json:"suite"`
+	SealableHere bool       `json:"sealableHere"`
+	PublicKey    string     `json:"publicKey"`
+	Fingerprint  *string    `json:"fingerprint"`
+	PushToken    string     `json:"pushToken"`
+	CreatedAt    string     `json:"createdAt"`
+	CreatedBy    *string    `json:"createdBy"`
+	UpdatedAt    *string    `json:"updatedAt"`
+	UpdatedBy    *string    `json:"updatedBy"`
 }
 
 func (d Device) view() deviceView {
 	return deviceView{
-		ID:          d.ID,
-		Name:        d.Name,
-		Platform:    d.Platform,
-		PublicKey:   d.PublicKey.String(),
-		Fingerprint: d.PublicKey.Fingerprint(),
-		PushToken:   cutToken(d.PushToken),
-		CreatedAt:   formatTime(d.CreatedAt),
-		CreatedBy:   nullable(d.CreatedBy),
+		ID:           d.ID,
+		Name:         d.Name,
+		Platform:     d.Platform,
+		Suite:        d.Suite,
+		SealableHere: d.Unusable == nil,
+		PublicKey:    d.key(),
+		Fingerprint:  nullable(d.fingerprint()),
+		PushToken:    cutToken(d.PushToken),
+		CreatedAt:    formatTime(d.CreatedAt),
+		CreatedBy:    nullable(d.CreatedBy),
+		UpdatedAt:    nullableTime(d.UpdatedAt),
+		UpdatedBy:    nullable(d.UpdatedBy),
 	}
 }
 
-// String describes the device on one line, with its push token cut.
+// String describes the device on one line of printable characters, with its push token cut to its last six.
 func (d Device) String() string {
-	return fmt.Sprintf("device %s %q (%s, key %s, token %s)",
-		d.ID, d.Name, d.Platform, d.PublicKey.Fingerprint(), cutToken(d.PushToken))
+	return fmt.Sprintf("device %s %q (%s, %s key %s, token %s)", printable(d.ID), d.Name, printable(d.Platform),
+		printable(string(d.Suite)), cmp.Or(d.fingerprint(), "unreadable"), printable(cutToken(d.PushToken)))
 }
 
-// Format writes [Device.String] whatever the verb, so that no verb prints the push token.
-func (d Device) Format(f fmt.State, _ rune) { fmt.Fprint(f, d.String()) }
-
-// LogValue is the device as slog shows it, with its push token cut.
-func (d Device) LogValue() slog.Value {
-	return slog.GroupValue(
-		slog.String("id", d.ID),
-		slog.String("name", d.Name),
-		slog.String("platform", d.Platform),
-		slog.String("fingerprint", d.PublicKey.Fingerprint()),
-		slog.String("pushToken", cutToken(d.PushToken)),
-	)
+// printable puts U+FFFD in the place of characters that a terminal would act on, and of all others that do not print.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return utf8.RuneError
+	}, s)
 }
-
-// MarshalJSON is the device as [Handler] shows it: with its fingerprint, and with its push token cut.
-func (d Device) MarshalJSON() ([]byte, error) { return json.Marshal(d.view()) }
 
 // cutToken keeps the last six characters of a push token, enough to tell two phones apart. Of a token so short that
 // six characters are most of it, nothing is shown.
-func cutToken(token string) string {
+func cutToken(token secret.Text) string {
 	const shown = 6
-	runes := []rune(token)
+	runes := []rune(token.Reveal())
 	if len(runes) < 2*shown {
 		return "…"
 	}
 	return "…" + string(runes[len(runes)-shown:])
 }
 
-// timeLayout is how the deployed daemon writes createdAt: RFC 3339 in UTC, the offset spelt +00:00.
+// timeLayout is how the deployed daemon writes createdAt, and we updatedAt: RFC 3339 in UTC, the offset spelt +00:00.
 const timeLayout = "2006-01-02T15:04:05-07:00"
 
 func formatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
@@ -109,12 +174,22 @@ func nullable(s string) *string {
 	return &s
 }
 
+func nullableTime(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	return nullable(formatTime(t))
+}
+
 // randomHex returns n random bytes as 2n lower-case hex digits.
 func randomHex(n int) string {
 	b := make([]byte, n)
 	rand.Read(b)
 	return hex.EncodeToString(b)
 }
+
+// newSalt returns a collapse salt as package payload makes one.
+func newSalt() secret.Text { return secret.New(randomHex(16)) }
 
 // sortDevices orders devices as they are listed: the first paired first.
 func sortDevices(devices []Device) {

@@ -8,8 +8,14 @@
 //	if err != nil {
 //		return err
 //	}
-//	registry := pairing.NewRegistry(store)
-//	api := pairing.Handler(registry, test) // see the next section before mounting it
+//	registry, err := pairing.NewRegistry(store)
+//	if err != nil {
+//		return err
+//	}
+//	api, err := pairing.Handler(registry, test) // see the next section before mounting it
+//	if err != nil {
+//		return err
+//	}
 //	mux.Handle("/push/", requireToken(token, api))
 //
 // # The handler authenticates nobody
@@ -32,6 +38,6 @@
 //
 // # Secrets
 //
-// A push token and the salt are secrets. Neither is in an error or a log line of this package, and a [Device] prints
-// with its token cut, however it is printed. Both are in the store as they are: protect the file or the database.
+// A push token and the salt are secrets, and each is a [secret.Text]. Both are in the store as they are: protect the
+// file or the database.
 package pairing

@@ -10,21 +10,20 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // document is a registry file in memory. It holds every member of the file as it was read, known to us or not, so that
 // a rewrite loses nothing that a newer version or another program put there.
 type document struct {
 	members map[string]json.RawMessage // of the file, without "devices"
-	salt    string
+	salt    secret.Text
 	records []record
 }
 
-// record is one element of "devices": the device, or why it cannot be used, and what it was read from.
+// record is one element of "devices": the device, and what it was read from.
 type record struct {
 	device Device
-	err    error
 	raw    json.RawMessage            // what was read, kept as it is when it is not an object
 	fields map[string]json.RawMessage // its members; nil when it is not an object
 }
@@ -34,7 +33,7 @@ func newDocument() *document {
 }
 
 // parseDocument refuses what is not a registry file. One device that is wrong is no reason to: it becomes a record with
-// an error. A version above 1 is none either, as long as the members we know still have the types we know.
+// that is unusable. A version above 1 is none either, as long as the members we know still have the types we know.
 func parseDocument(data []byte) (*document, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("not UTF-8")
@@ -50,9 +49,11 @@ func parseDocument(data []byte) (*document, error) {
 	if version < 1 {
 		return nil, fmt.Errorf("version is %d", version)
 	}
-	if err := decodeMember(doc.members, "collapseSalt", &doc.salt); err != nil {
+	var salt string
+	if err := decodeMember(doc.members, "collapseSalt", &salt); err != nil {
 		return nil, err
 	}
+	doc.salt = secret.New(salt)
 	var devices []json.RawMessage
 	if err := decodeMember(doc.members, "devices", &devices); err != nil {
 		return nil, err
@@ -63,8 +64,8 @@ func parseDocument(data []byte) (*document, error) {
 	delete(doc.members, "devices")
 	for i, raw := range devices {
 		rec := parseRecord(raw)
-		if rec.err != nil {
-			rec.err = fmt.Errorf("device %d (id %q): %w", i, rec.device.ID, rec.err)
+		if rec.device.Unusable != nil {
+			rec.device.Unusable = fmt.Errorf("device %d (id %q): %w", i, rec.device.ID, rec.device.Unusable)
 		}
 		doc.records = append(doc.records, rec)
 	}
@@ -75,36 +76,30 @@ func parseDocument(data []byte) (*document, error) {
 func parseRecord(raw json.RawMessage) record {
 	rec := record{raw: raw}
 	if err := json.Unmarshal(raw, &rec.fields); err != nil || rec.fields == nil {
-		rec.err = errors.New("not a JSON object")
+		rec.device.Unusable = errors.New("not a JSON object")
 		return rec
 	}
 	d := &rec.device
-	var key, created string
+	var key, suite, token, created, updated string
 	var errs []error
 	for _, f := range []struct {
 		name  string
 		value *string
 	}{
-		{"id", &d.ID}, {"name", &d.Name}, {"platform", &d.Platform}, {"pushToken", &d.PushToken},
-		{"publicKey", &key},
+		{"id", &d.ID}, {"name", &d.Name}, {"platform", &d.Platform}, {"pushToken", &token},
+		{"publicKey", &key}, {"suite", &suite},
 	} {
 		errs = append(errs, decodeMember(rec.fields, f.name, f.value))
 	}
-	// A phone does not go unpaged over when or by whom it was paired, and pairing it again would not mend these two.
+	// A phone does not go unpaged over when or by whom it was paired, and pairing it again would not mend the first two.
 	_ = decodeMember(rec.fields, "createdAt", &created)
 	_ = decodeMember(rec.fields, "createdBy", &d.CreatedBy)
-	var err error
-	if d.PublicKey, err = seal.ParsePublicKey(key); err != nil {
-		errs = append(errs, fmt.Errorf("publicKey: %w", err))
-	}
-	if d.ID == "" {
-		errs = append(errs, errors.New("id is empty"))
-	}
-	if d.PushToken == "" {
-		errs = append(errs, errors.New("pushToken is empty"))
-	}
-	d.CreatedAt = parseTime(created)
-	rec.err = errors.Join(errs...)
+	_ = decodeMember(rec.fields, "updatedAt", &updated)
+	_ = decodeMember(rec.fields, "updatedBy", &d.UpdatedBy)
+	d.PushToken = secret.New(token)
+	d.CreatedAt, d.UpdatedAt = parseTime(created), parseTime(updated)
+	d.ReadKey(suite, key)
+	d.Unusable = errors.Join(append(errs, d.Unusable)...)
 	return rec
 }
 
@@ -124,33 +119,40 @@ func decodeMember(members map[string]json.RawMessage, name string, v any) error 
 	return nil
 }
 
-func (doc *document) setSalt(salt string) {
+func (doc *document) setSalt(salt secret.Text) {
 	doc.salt = salt
-	doc.members["collapseSalt"] = encode(salt)
+	doc.members["collapseSalt"] = encode(salt.Reveal())
 }
 
 // put stores a device: in place of the one with its key, or after the others. It returns what is now stored.
 func (doc *document) put(d Device) (stored Device, created bool) {
-	i := slices.IndexFunc(doc.records, func(r record) bool {
-		return r.fields != nil && r.device.PublicKey == d.PublicKey
-	})
+	key := d.PublicKey.String()
+	i := slices.IndexFunc(doc.records, func(r record) bool { return r.fields != nil && r.device.key() == key })
 	if i < 0 {
 		i, created = len(doc.records), true
 		doc.records = append(doc.records, record{device: d, fields: map[string]json.RawMessage{
-			"publicKey": encode(d.PublicKey.String()),
+			"publicKey": encode(key),
 			"createdAt": encode(formatTime(d.CreatedAt)),
 			"createdBy": encode(nullable(d.CreatedBy)),
 		}})
 	}
 	rec := &doc.records[i]
 	rec.device.Name, rec.device.Platform, rec.device.PushToken = d.Name, d.Platform, d.PushToken
+	rec.device.Suite, rec.device.PublicKey, rec.device.StoredKey = d.PublicKey.Suite(), d.PublicKey, ""
+	rec.device.Unusable = nil
 	if rec.device.ID == "" {
 		rec.device.ID = d.ID
 	}
 	rec.fields["id"] = encode(rec.device.ID)
 	rec.fields["name"] = encode(d.Name)
 	rec.fields["platform"] = encode(d.Platform)
-	rec.fields["pushToken"] = encode(d.PushToken)
+	rec.fields["pushToken"] = encode(d.PushToken.Reveal())
+	rec.fields["suite"] = encode(string(d.PublicKey.Suite()))
+	if !d.UpdatedAt.IsZero() {
+		rec.device.UpdatedAt, rec.device.UpdatedBy = d.UpdatedAt, d.UpdatedBy
+		rec.fields["updatedAt"] = encode(formatTime(d.UpdatedAt))
+		rec.fields["updatedBy"] = encode(nullable(d.UpdatedBy))
+	}
 	return rec.device, created
 }
 

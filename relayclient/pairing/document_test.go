@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 func daemonFile(t testing.TB) []byte {
@@ -23,7 +25,7 @@ func daemonFile(t testing.TB) []byte {
 }
 
 func testDevice(name string) Device {
-	return Device{ID: randomHex(8), Name: name, Platform: "ios", PushToken: "token-of-" + name,
+	return Device{ID: randomHex(8), Name: name, Platform: "ios", PushToken: secret.New("token-of-" + name),
 		PublicKey: seal.GenerateKey().Public(), CreatedAt: time.Date(2026, 7, 23, 14, 0, 0, 0, time.UTC)}
 }
 
@@ -66,6 +68,23 @@ func FuzzReadFile(f *testing.F) {
 			t.Fatalf("pairing and revoking left something (-before +after):\n%s", diff)
 		}
 	})
+}
+
+// As many phones as a registry takes, with the longest of everything, fit into a file that is read.
+func TestAFullRegistryFitsItsFile(t *testing.T) {
+	doc := newDocument()
+	d := testDevice("")
+	d.Name, d.Platform = strings.Repeat("😀", maxName), strings.Repeat("😀", maxPlatform)
+	d.PushToken = secret.New(strings.Repeat("😀", maxPushToken))
+	d.PublicKey = seal.XWing.GenerateKey().Public()
+	d.CreatedBy, d.UpdatedAt, d.UpdatedBy = strings.Repeat("😀", 64), d.CreatedAt, strings.Repeat("😀", 64)
+	doc.put(d)
+	for range MaxDevices - 1 {
+		doc.records = append(doc.records, doc.records[0]) // bytes looks at no keys
+	}
+	if size := len(rewrite(t, doc)); size > maxFile {
+		t.Errorf("%d bytes, more than the %d that are read", size, maxFile)
+	}
 }
 
 func rewrite(t *testing.T, doc *document) []byte {

@@ -27,7 +27,10 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	registry := pairing.NewRegistry(store)
+	registry, err := pairing.NewRegistry(store)
+	if err != nil {
+		log.Fatal(err)
+	}
 	ctx := context.Background()
 
 	// What a phone sends when it pairs.
@@ -48,7 +51,7 @@ func Example() {
 
 	// The path of an alert: who gets it, and the salt of its collapse id.
 	to := registry.Recipients(ctx)
-	fmt.Println("recipients:", len(to.Devices), "salt digits:", len(to.Salt))
+	fmt.Println("recipients:", len(to.Devices), "salt digits:", len(to.Salt.Reveal()))
 
 	if err := registry.Revoke(ctx, device.ID); err != nil {
 		log.Fatal(err)
@@ -98,15 +101,22 @@ func ExampleHandler() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	registry := pairing.NewRegistry(store)
+	registry, err := pairing.NewRegistry(store)
+	if err != nil {
+		log.Fatal(err)
+	}
 	sendTest := func(ctx context.Context, deviceID string) (status int, err error) {
 		return http.StatusAccepted, nil // a daemon seals a test alert and posts it to its relay
 	}
 	// There is one token here, so its label is fixed; with several, look up the one in the request.
 	caller := pairing.WithCaller(func(*http.Request) string { return "parker" })
 
+	api, err := pairing.Handler(registry, sendTest, caller)
+	if err != nil {
+		log.Fatal(err)
+	}
 	mux := http.NewServeMux()
-	mux.Handle("/push/", requireToken("a long random token", pairing.Handler(registry, sendTest, caller)))
+	mux.Handle("/push/", requireToken("a long random token", api))
 	server := httptest.NewServer(mux)
 	defer server.Close()
 

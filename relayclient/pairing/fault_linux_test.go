@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/sealpush/sealpush/secret"
 )
 
 // The faults of TestWriteFails, from a real kernel: this process may write no file longer than a few bytes.
@@ -47,7 +49,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 		if _, _, err := s.Pair(t.Context(), testDevice("phone")); !errors.Is(err, syscall.EACCES) || !strings.Contains(err.Error(), path) {
 			t.Fatalf("got %v, want EACCES and the path", err)
 		}
-		if salt, err := s.EnsureSalt(t.Context(), "new"); err != nil || salt == "new" {
+		if salt, err := s.EnsureSalt(t.Context(), secret.New("new")); err != nil || salt.Reveal() == "new" {
 			t.Fatalf("the salt that is there: got %v", err)
 		}
 		return

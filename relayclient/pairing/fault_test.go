@@ -13,9 +13,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-)
 
-var writeSteps = []writeStep{stepCreate, stepWrite, stepSync, stepRename, stepSyncDir, stepUnlock}
+	"github.com/sealpush/sealpush/secret"
+)
 
 // newTestFile is a store over a copy of the deployed daemon's file.
 func newTestFile(t *testing.T) (s *FileStore, path string) {
@@ -71,38 +71,21 @@ func child(t *testing.T, name, value string) (output string, err error) {
 	return string(out), err
 }
 
-// A process killed between any two steps leaves the old registry or the new one, no lock, and nothing for ever.
-func TestKilledBetweenTwoSteps(t *testing.T) {
+// A process killed at any moment of a write leaves the old registry or the new one, no lock, and nothing for ever.
+func TestKilledDuringAWrite(t *testing.T) {
 	const variable = "SEALPUSH_TEST_KILL"
 	if job := os.Getenv(variable); job != "" {
-		step, path, _ := strings.Cut(job, " ")
-		s := openTestFile(t, path)
-		s.before = func(at writeStep) error {
-			if string(at) == step {
-				self, err := os.FindProcess(os.Getpid())
-				if err == nil {
-					err = self.Kill()
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				select {} // until the kill arrives
-			}
-			return nil
-		}
-		s.Pair(t.Context(), testDevice("of the killed process"))
-		t.Fatal("survived")
+		moment, path, _ := strings.Cut(job, ": ")
+		writeAndDie(t, openTestFile(t, path), moment)
 	}
-	for i, step := range writeSteps {
-		t.Run("before "+string(step), func(t *testing.T) {
+	for _, moment := range []string{"with the lock", "in the temporary file", "before the rename", "after the rename"} {
+		t.Run(moment, func(t *testing.T) {
 			s, path := newTestFile(t)
-			old := loadNames(t, s)
-			if out, err := child(t, variable, string(step)+" "+path); err == nil || strings.Contains(out, "survived") {
+			want := loadNames(t, s)
+			if out, err := child(t, variable, moment+": "+path); err == nil || strings.Contains(out, "FAIL") {
 				t.Fatalf("the child was not killed: %v\n%s", err, out)
 			}
-
-			want := old
-			if i > slices.Index(writeSteps, stepRename) {
+			if moment == "after the rename" {
 				want = append(want, "of the killed process")
 			}
 			if got := loadNames(t, s); !slices.Equal(got, want) {
@@ -131,77 +114,67 @@ func TestKilledBetweenTwoSteps(t *testing.T) {
 	}
 }
 
-// A write goes through its steps in their order, by way of a file that is new, the owner's alone and beside the target.
-func TestWriteGoesStepByStep(t *testing.T) {
-	s, path := newTestFile(t)
-	if err := os.Chmod(path, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	var steps []writeStep
-	seen := map[string]bool{}
-	s.before = func(at writeStep) error {
-		steps = append(steps, at)
-		if at != stepWrite {
-			return nil
+// writeAndDie does what Pair does, step by step, up to the moment at which the process is killed.
+func writeAndDie(t *testing.T, s *FileStore, moment string) {
+	kill := func() {
+		self, err := os.FindProcess(os.Getpid())
+		if err == nil {
+			err = self.Kill()
 		}
-		found := temporaries(t, path)
-		if len(found) != 1 || seen[found[0]] {
-			t.Fatalf("temporary files %v, before %v: want one of a new name", found, seen)
-		}
-		seen[found[0]] = true
-		info, err := os.Lstat(found[0])
 		if err != nil {
 			t.Fatal(err)
 		}
-		if mode := info.Mode(); mode != 0o600 && runtime.GOOS != "windows" || info.Size() != 0 {
-			t.Errorf("mode %v, %d bytes, want an empty file of mode 0600", mode, info.Size())
-		}
-		return nil
+		select {} // until the kill arrives
 	}
-	for _, name := range []string{"phone", "tablet"} {
-		if _, _, err := s.Pair(t.Context(), testDevice(name)); err != nil {
+	lock, err := lockFile(t.Context(), s.path+".lock", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if moment == "with the lock" {
+		kill()
+	}
+	doc, old, info, err := readDocument(t.Context(), s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc.put(testDevice("of the killed process"))
+	data, err := doc.bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if moment == "in the temporary file" {
+		data = data[:len(data)/2]
+	}
+	tmp, err := writeTemporary(s.path, data, info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if moment == "after the rename" {
+		if err := publish(t.Context(), lock, tmp, s.path, old); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if want := slices.Concat(writeSteps, writeSteps); !slices.Equal(steps, want) {
-		t.Errorf("got the steps %v, want %v", steps, want)
-	}
+	kill()
 }
 
-// A step that fails leaves the old registry and no temporary file, and the next write succeeds.
-func TestWriteFails(t *testing.T) {
-	for _, c := range []struct {
-		step  writeStep
-		cause error
-	}{
-		{stepCreate, syscall.EROFS},
-		{stepWrite, syscall.ENOSPC},
-		{stepSync, syscall.EIO},
-		{stepRename, syscall.EACCES},
-	} {
-		t.Run(string(c.step), func(t *testing.T) {
-			s, path := newTestFile(t)
-			s.before = func(at writeStep) error {
-				if at == c.step {
-					return c.cause
-				}
-				return nil
-			}
-			_, _, err := s.Pair(t.Context(), testDevice("phone"))
-			if !errors.Is(err, c.cause) {
-				t.Errorf("got %v, want %v", err, c.cause)
-			}
-			if data, err := os.ReadFile(path); err != nil || string(data) != string(daemonFile(t)) {
-				t.Errorf("the file changed, or %v", err)
-			}
-			if left := temporaries(t, path); len(left) != 0 {
-				t.Errorf("left behind: %v", left)
-			}
-			s.before = func(writeStep) error { return nil }
-			if _, _, err := s.Pair(t.Context(), testDevice("phone")); err != nil {
-				t.Errorf("the next write: %v", err)
-			}
-		})
+// A write goes by way of a file that is new, the owner's alone until it has the registry's permissions, and beside it.
+func TestTemporaryFile(t *testing.T) {
+	_, path := newTestFile(t)
+	for range 2 {
+		name, err := writeTemporary(path, []byte("contents"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Lstat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := info.Mode(); filepath.Dir(name) != filepath.Dir(path) || mode != 0o600 && runtime.GOOS != "windows" {
+			t.Errorf("%s has mode %v, want 0600 and the directory of %s", name, mode, path)
+		}
+	}
+	if found := temporaries(t, path); len(found) != 2 {
+		t.Errorf("temporary files %v: want two names", found)
 	}
 }
 
@@ -221,28 +194,25 @@ func TestNoDirectoryToWriteIn(t *testing.T) {
 // A program that does not know our lock, an older daemon or an editor, loses nothing to us.
 func TestAnotherProgramWritesWhileWeDo(t *testing.T) {
 	s, path := newTestFile(t)
-	other := openTestFile(t, path+".other")
+	want := append(loadNames(t, s), "of the other program", "of the other program", "ours")
 	writes := 0
-	s.before = func(at writeStep) error {
-		if at != stepRename {
-			return nil
-		}
+	err := s.update(t.Context(), func(doc *document) error {
+		doc.put(testDevice("ours"))
 		if writes++; writes > 2 {
 			return nil
 		}
-		doc, _, err := readDocument(path)
+		theirs, _, _, err := readDocument(t.Context(), path)
 		if err != nil {
 			return err
 		}
-		doc.put(testDevice("of the other program"))
-		data, err := doc.bytes()
+		theirs.put(testDevice("of the other program"))
+		data, err := theirs.bytes()
 		if err != nil {
 			return err
 		}
-		return errors.Join(os.WriteFile(other.path, data, 0o600), os.Rename(other.path, path))
-	}
-	want := append(loadNames(t, s), "of the other program", "of the other program", "ours")
-	if _, _, err := s.Pair(t.Context(), testDevice("ours")); err != nil {
+		return errors.Join(os.WriteFile(path+".other", data, 0o600), os.Rename(path+".other", path))
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if got := loadNames(t, s); !slices.Equal(got, want) {
@@ -253,10 +223,59 @@ func TestAnotherProgramWritesWhileWeDo(t *testing.T) {
 	}
 }
 
+// Somebody tidies up and removes the lock of a writer, and a second writer takes a new one: both changes stay.
+func TestALockThatWasRemovedCountsForNothing(t *testing.T) {
+	first, path := newTestFile(t)
+	second := openTestFile(t, path)
+	want := append(loadNames(t, first), "of the second", "of the first")
+	removed := false
+	err := first.update(t.Context(), func(doc *document) error {
+		doc.put(testDevice("of the first"))
+		if removed {
+			return nil
+		}
+		removed = true
+		if err := os.Remove(path + ".lock"); err != nil {
+			return err
+		}
+		_, _, err := second.Pair(t.Context(), testDevice("of the second"))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := loadNames(t, first); !slices.Equal(got, want) {
+		t.Errorf("the file holds %q, want %q", got, want)
+	}
+
+	lock, err := lockFile(t.Context(), path+".lock", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.unlock()
+	if err := os.Remove(path + ".lock"); err != nil {
+		t.Fatal(err)
+	}
+	old := daemonFile(t)
+	if err := os.WriteFile(path, old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tmp, err := writeTemporary(path, []byte("never published"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := publish(t.Context(), lock, tmp, path, old); !errors.Is(err, errChanged) {
+		t.Errorf("published without a lock: %v", err)
+	}
+	if left := temporaries(t, path); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
 func TestWaitForTheLockEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, path := newTestFile(t)
-		unlock, err := lockFile(t.Context(), path+".lock")
+		lock, err := lockFile(t.Context(), path+".lock", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,7 +284,7 @@ func TestWaitForTheLockEndsWithTheContext(t *testing.T) {
 		if _, _, err := s.Pair(ctx, testDevice("phone")); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), path) {
 			t.Errorf("got %v, want the deadline and the path", err)
 		}
-		unlock()
+		lock.unlock()
 		if _, _, err := s.Pair(t.Context(), testDevice("phone")); err != nil {
 			t.Errorf("once it is free: %v", err)
 		}
@@ -278,14 +297,68 @@ func TestNothingIsWrittenWhenNothingChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.before = func(writeStep) error { return errors.New("it was written") }
+	if _, _, err := s.Pair(t.Context(), snap.Devices[0]); err != nil { // which names its suite, as the vector does not
+		t.Fatal(err)
+	}
+	before, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, _, err := s.Pair(t.Context(), snap.Devices[0]); err != nil {
 		t.Error(err)
 	}
-	if salt, err := s.EnsureSalt(t.Context(), "another"); err != nil || salt != snap.Salt {
+	if salt, err := s.EnsureSalt(t.Context(), secret.New("another")); err != nil || !salt.Equal(snap.Salt) {
 		t.Errorf("got %q, %v", salt, err)
 	}
-	if left := temporaries(t, path); len(left) != 0 {
-		t.Errorf("left behind: %v", left)
+	if after, err := os.Stat(path); err != nil || !os.SameFile(before, after) {
+		t.Errorf("the file was replaced, or %v", err)
 	}
+}
+
+// One file of a container may be a mount point, which the kernel calls busy.
+func TestMountPointSaysWhatToDo(t *testing.T) {
+	err := renameError(&os.LinkError{Op: "rename", Old: "a", New: "b", Err: syscall.EBUSY})
+	if !errors.Is(err, syscall.EBUSY) || !strings.Contains(err.Error(), "mount its directory") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Windows refuses to open or replace a file while somebody else does.
+func TestRideOut(t *testing.T) {
+	errBusy := errors.New("busy")
+	busy := func(err error) bool { return err == errBusy }
+	for _, c := range []struct {
+		name   string
+		errs   []error // of the calls, the last one repeated
+		want   error
+		waited time.Duration
+	}{
+		{"success", []error{nil}, nil, 0},
+		{"a moment", []error{errBusy, errBusy, nil}, nil, 20 * time.Millisecond},
+		{"another error", []error{errBusy, os.ErrPermission}, os.ErrPermission, 10 * time.Millisecond},
+		{"for ever", []error{errBusy}, errBusy, 2 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start, calls := time.Now(), 0
+				err := rideOut(t.Context(), busy, func() error {
+					calls++
+					return c.errs[min(calls, len(c.errs))-1]
+				})
+				if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) || time.Since(start) != c.waited {
+					t.Errorf("got %v after %v", err, time.Since(start))
+				}
+			})
+		})
+	}
+	t.Run("until the context ends", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			err := rideOut(ctx, busy, func() error { return errBusy })
+			if !errors.Is(err, errBusy) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v", err)
+			}
+		})
+	})
 }

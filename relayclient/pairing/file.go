@@ -5,10 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/sealpush/sealpush/secret"
 )
 
 // maxFile is the largest registry file that is read, in bytes: room for tens of thousands of phones.
@@ -24,15 +25,16 @@ const maxFile = 16 << 20
 // undo ours, when it reads the file before our change and writes it after: pair and revoke from one such program, or from
 // programs that use this package.
 //
-// A missing file is an empty registry. A new file has mode 0600, as it holds push tokens and the salt; a file that is
-// there keeps its permissions, but not its owner. A symbolic link is followed, and the file it points to is replaced.
-// Members of the file and of its devices that this version does not know are kept, and so is a version number above 1.
+// A missing file is an empty registry; one of 0 bytes is not, as a copy or a full disk may have cut it off. A new file has
+// mode 0600, as it holds push tokens and the salt. A file that is there keeps its permissions and its group, and so does
+// the lock; it keeps its owner when root writes it. The file cannot be a mount point, as nothing can take its place:
+// mount its directory. A symbolic link is followed, and the file it points to is replaced; a link of another user, other
+// than root, is refused in a directory where that user can write. Members of the file and of its devices that this version does not know are kept, and so is a version number above 1.
 // A device in it that cannot be used (a low-order key, no push token) is skipped, and stays until it is revoked or its
 // phone pairs again.
 type FileStore struct {
-	path   string
-	turn   chan struct{}         // holds one value while a goroutine writes
-	before func(writeStep) error // called before each step of a write; for tests of crashes and full disks
+	path string
+	turn chan struct{} // holds one value while a goroutine writes
 }
 
 // CorruptError says that a registry file is there but is not one, and so is neither read nor written until somebody
@@ -43,7 +45,7 @@ type CorruptError struct {
 }
 
 func (e *CorruptError) Error() string {
-	return fmt.Sprintf("pairing: %s is not a registry file (%v): repair it, or remove it to start with no phone paired",
+	return fmt.Sprintf("pairing: %s is not a registry file (%v): restore or repair it, or remove it to start with no phone paired",
 		e.Path, e.Err)
 }
 
@@ -60,11 +62,7 @@ func OpenFile(path string) (*FileStore, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pairing: resolve the path of the registry file: %w", err)
 	}
-	return &FileStore{
-		path:   path,
-		turn:   make(chan struct{}, 1),
-		before: func(writeStep) error { return nil },
-	}, nil
+	return &FileStore{path: path, turn: make(chan struct{}, 1)}, nil
 }
 
 // Load implements [Store]. A file that does not parse is a *[CorruptError].
@@ -72,18 +70,22 @@ func (s *FileStore) Load(ctx context.Context) (Snapshot, error) {
 	if s.path == "" {
 		return Snapshot{}, errNotOpened
 	}
+	ctx = orBackground(ctx)
 	if err := ctx.Err(); err != nil {
 		return Snapshot{}, fmt.Errorf("pairing: read %s: %w", s.path, err)
 	}
-	doc, _, err := readDocument(s.path)
+	target, err := resolveLink(s.path)
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("pairing: find the file to read for %s: %w", s.path, err)
+	}
+	doc, _, _, err := readDocument(ctx, target)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	snap := Snapshot{Salt: doc.salt}
 	for _, r := range doc.records {
-		if r.err != nil {
-			snap.Skipped = append(snap.Skipped, fmt.Errorf("pairing: %s: %w", s.path, r.err))
-			continue
+		if r.device.Unusable != nil {
+			r.device.Unusable = fmt.Errorf("pairing: %s: %w", s.path, r.device.Unusable)
 		}
 		snap.Devices = append(snap.Devices, r.device)
 	}
@@ -113,35 +115,37 @@ func (s *FileStore) Revoke(ctx context.Context, id string) error {
 }
 
 // EnsureSalt implements [Store]. A salt that is there is read without the lock, also from a read-only directory.
-func (s *FileStore) EnsureSalt(ctx context.Context, candidate string) (string, error) {
+func (s *FileStore) EnsureSalt(ctx context.Context, candidate secret.Text) (secret.Text, error) {
 	snap, err := s.Load(ctx)
-	if err != nil || snap.Salt != "" {
+	if err != nil || !snap.Salt.IsZero() {
 		return snap.Salt, err
 	}
-	var salt string
+	var salt secret.Text
 	err = s.update(ctx, func(doc *document) error {
-		if doc.salt == "" {
+		if doc.salt.IsZero() {
 			doc.setSalt(candidate)
 		}
 		salt = doc.salt
 		return nil
 	})
 	if err != nil {
-		return "", err
+		return secret.Text{}, err
 	}
 	return salt, nil
 }
 
-// errChanged says that the file was changed by a program that does not know our lock.
+// errChanged says that the file was changed by a program that does not know our lock, or that the lock was removed.
 var errChanged = errors.New("pairing: the registry file was changed by another program while it was written")
 
 var errNotOpened = errors.New("pairing: this FileStore was not made by OpenFile")
 
-// update applies one change to the file, alone among all writers.
+// update applies one change to the file, alone among all writers. It may call change several times, each time with the
+// file as it then is.
 func (s *FileStore) update(ctx context.Context, change func(*document) error) error {
 	if s.path == "" {
 		return errNotOpened
 	}
+	ctx = orBackground(ctx)
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("pairing: write %s: %w", s.path, err)
 	}
@@ -155,13 +159,8 @@ func (s *FileStore) update(ctx context.Context, change func(*document) error) er
 	if err != nil {
 		return fmt.Errorf("pairing: find the file to write for %s: %w", s.path, err)
 	}
-	unlock, err := lockFile(ctx, target+".lock")
-	if err != nil {
-		return fmt.Errorf("pairing: lock the registry: %w", err)
-	}
-	defer unlock()
 	for {
-		err := s.updateLocked(ctx, target, change)
+		err := updateOnce(ctx, target, change)
 		if !errors.Is(err, errChanged) {
 			return err
 		}
@@ -171,16 +170,22 @@ func (s *FileStore) update(ctx context.Context, change func(*document) error) er
 	}
 }
 
-func (s *FileStore) updateLocked(ctx context.Context, target string, change func(*document) error) error {
-	doc, old, err := readDocument(target)
+func updateOnce(ctx context.Context, target string, change func(*document) error) error {
+	registry, _ := os.Lstat(target) // nil when there is none
+	lock, err := lockFile(ctx, target+".lock", registry)
+	if err != nil {
+		return fmt.Errorf("pairing: lock the registry: %w", err)
+	}
+	defer lock.unlock()
+	doc, old, info, err := readDocument(ctx, target)
 	if err != nil {
 		return err
 	}
 	if err := change(doc); err != nil {
 		return err
 	}
-	if doc.salt == "" {
-		doc.setSalt(randomHex(16)) // a registry file of the deployed daemon always has one
+	if doc.salt.IsZero() {
+		doc.setSalt(newSalt()) // a registry file of the deployed daemon always has one
 	}
 	data, err := doc.bytes()
 	if err != nil {
@@ -189,37 +194,38 @@ func (s *FileStore) updateLocked(ctx context.Context, target string, change func
 	if bytes.Equal(data, old) {
 		return nil
 	}
-	if err := s.replaceFile(ctx, target, old, data); err != nil {
+	if len(data) > maxFile {
+		return fmt.Errorf("%w: %s would be larger than %d bytes", ErrFull, target, maxFile)
+	}
+	tmp, err := writeTemporary(target, data, info)
+	if err == nil {
+		err = publish(ctx, lock, tmp, target, old)
+	}
+	if err != nil {
 		return fmt.Errorf("pairing: write the registry: %w", err)
 	}
 	return nil
 }
 
-// readDocument reads a registry file and also returns its bytes, nil when there is no such file.
-func readDocument(path string) (*document, []byte, error) {
-	data, err := readFile(path)
+// readDocument reads a registry file and also returns its bytes and its state, nil when there is no such file.
+func readDocument(ctx context.Context, path string) (*document, []byte, fs.FileInfo, error) {
+	data, info, err := readFile(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return newDocument(), nil, nil
+		return newDocument(), nil, nil, nil
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("pairing: read the registry: %w", err)
+		return nil, nil, nil, fmt.Errorf("pairing: read the registry: %w", err)
 	}
 	if len(data) > maxFile {
-		return nil, nil, &CorruptError{Path: path, Err: fmt.Errorf("larger than %d bytes", maxFile)}
+		return nil, nil, nil, &CorruptError{Path: path, Err: fmt.Errorf("larger than %d bytes", maxFile)}
 	}
-	doc, err := parseDocument(data)
+	text := bytes.TrimPrefix(data, []byte("\ufeff")) // the byte order mark of some editors
+	if len(text) == 0 {
+		return nil, nil, nil, &CorruptError{Path: path, Err: errors.New("it is empty")}
+	}
+	doc, err := parseDocument(text)
 	if err != nil {
-		return nil, nil, &CorruptError{Path: path, Err: err}
+		return nil, nil, nil, &CorruptError{Path: path, Err: err}
 	}
-	return doc, data, nil
-}
-
-// readFile returns at most one byte more than a registry file may have.
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxFile+1))
+	return doc, data, info, nil
 }

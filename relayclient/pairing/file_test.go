@@ -1,6 +1,7 @@
 package pairing_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 func openFile(t testing.TB, path string) *pairing.FileStore {
@@ -42,7 +44,7 @@ func readFile(t testing.TB, path string) string {
 
 // newDevice is a device with a key of its own, as a Registry would hand it to a store.
 func newDevice(id, name string) pairing.Device {
-	return pairing.Device{ID: id, Name: name, Platform: "ios", PushToken: "token-of-" + name,
+	return pairing.Device{ID: id, Name: name, Platform: "ios", PushToken: secret.New("token-of-" + name),
 		PublicKey: seal.GenerateKey().Public(), CreatedAt: time.Date(2026, 7, 23, 14, 0, 0, 0, time.UTC), CreatedBy: "parker"}
 }
 
@@ -83,8 +85,8 @@ func TestFileOfTheDeployedDaemon(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "devices.json")
 	writeFile(t, path, want)
 	snap := load(t, openFile(t, path))
-	if len(snap.Devices) == 0 || len(snap.Skipped) != 0 {
-		t.Fatalf("got %d devices, skipped %v", len(snap.Devices), snap.Skipped)
+	if len(usable(snap)) == 0 || len(unusable(snap)) != 0 {
+		t.Fatalf("got %v", snap.Devices)
 	}
 
 	t.Run("a change undone leaves its bytes", func(t *testing.T) {
@@ -96,7 +98,7 @@ func TestFileOfTheDeployedDaemon(t *testing.T) {
 			t.Fatal("the change was not written")
 		}
 		pair(t, s, snap.Devices[1])
-		if diff := cmp.Diff(want, readFile(t, path)); diff != "" {
+		if diff := cmp.Diff(want, withoutSuite(t, path, 1)); diff != "" {
 			t.Errorf("-daemon +ours:\n%s", diff)
 		}
 	})
@@ -109,10 +111,21 @@ func TestFileOfTheDeployedDaemon(t *testing.T) {
 		for _, d := range snap.Devices {
 			pair(t, s, d)
 		}
-		if diff := cmp.Diff(want, readFile(t, path)); diff != "" {
+		if diff := cmp.Diff(want, withoutSuite(t, path, 3)); diff != "" {
 			t.Errorf("-daemon +ours:\n%s", diff)
 		}
 	})
+}
+
+// withoutSuite is a registry file without the member suite, which n records must have: the vector is older than it.
+func withoutSuite(t *testing.T, path string, n int) string {
+	t.Helper()
+	const suite = ",\n      \"suite\": \"x25519\""
+	got := readFile(t, path)
+	if strings.Count(got, suite) != n {
+		t.Errorf("want %d records with a suite:\n%s", n, got)
+	}
+	return strings.ReplaceAll(got, suite, "")
 }
 
 // The deployed daemon writes strings with json.dumps, in ASCII; the escapes here are its.
@@ -136,7 +149,7 @@ func TestFileKeepsWhatANewerVersionWrote(t *testing.T) {
 	writeFile(t, path, newer)
 	s := openFile(t, path)
 	pair(t, s, newDevice("3", "new phone"))
-	pair(t, s, pairing.Device{ID: "4", Name: "again", Platform: "ios", PushToken: "new", PublicKey: mustKey(t, key)})
+	pair(t, s, pairing.Device{ID: "4", Name: "again", Platform: "ios", PushToken: secret.New("new"), PublicKey: mustKey(t, key)})
 
 	got := readFile(t, path)
 	for _, member := range []string{
@@ -165,18 +178,18 @@ func TestFileSkipsOneBadDevice(t *testing.T) {
 			writeFile(t, path, `{"version":1,"devices":[`+c.device+`,`+good+`]}`)
 			s := openFile(t, path)
 			snap := load(t, s)
-			if len(snap.Devices) != 1 || snap.Devices[0].ID != "good" || len(snap.Skipped) != 1 {
-				t.Fatalf("got %v, skipped %v", snap.Devices, snap.Skipped)
+			if len(usable(snap)) != 1 || usable(snap)[0].ID != "good" || len(unusable(snap)) != 1 {
+				t.Fatalf("got %v", snap.Devices)
 			}
-			msg := snap.Skipped[0].Error()
+			msg := unusable(snap)[0].Error()
 			if !strings.Contains(msg, path) || !strings.Contains(msg, "bad") || strings.Contains(msg, "secret-token") {
 				t.Errorf("want the path and the id and no secret in: %s", msg)
 			}
 			if err := s.Revoke(t.Context(), "bad"); err != nil {
 				t.Errorf("revoke it: %v", err)
 			}
-			if snap := load(t, s); len(snap.Devices) != 1 || len(snap.Skipped) != 0 {
-				t.Errorf("then got %v, skipped %v", snap.Devices, snap.Skipped)
+			if snap := load(t, s); len(usable(snap)) != 1 || len(unusable(snap)) != 0 {
+				t.Errorf("then got %v", snap.Devices)
 			}
 		})
 	}
@@ -203,7 +216,7 @@ func TestFileThatDoesNotParse(t *testing.T) {
 			s := openFile(t, path)
 			_, loadErr := s.Load(t.Context())
 			_, _, pairErr := s.Pair(t.Context(), newDevice("1", "phone"))
-			_, saltErr := s.EnsureSalt(t.Context(), "salt")
+			_, saltErr := s.EnsureSalt(t.Context(), secret.New("salt"))
 			for call, err := range map[string]error{
 				"Load": loadErr, "Pair": pairErr, "EnsureSalt": saltErr, "Revoke": s.Revoke(t.Context(), "1")} {
 				ce, ok := errors.AsType[*pairing.CorruptError](err)
@@ -223,7 +236,7 @@ func TestFileThatDoesNotParse(t *testing.T) {
 				t.Error("read again, though it is wrong again")
 			}
 			writeFile(t, path, string(vector(t, "devices.json")))
-			if snap := load(t, s); len(snap.Devices) != 3 {
+			if snap := load(t, s); len(usable(snap)) != 3 {
 				t.Errorf("repaired, it holds %v", snap.Devices)
 			}
 		})
@@ -242,7 +255,7 @@ func TestFilePairingAgainMendsADevice(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "devices.json")
 			writeFile(t, path, `{"devices":[{"publicKey":"`+key+`","kept":true,`+c.members+`}]}`)
 			s := openFile(t, path)
-			if snap := load(t, s); len(snap.Skipped) != 1 {
+			if snap := load(t, s); len(unusable(snap)) != 1 {
 				t.Fatalf("not skipped: %v", snap.Devices)
 			}
 			d := newDevice("04b4241f03d2f9ea", "phone")
@@ -251,9 +264,9 @@ func TestFilePairingAgainMendsADevice(t *testing.T) {
 			if err != nil || created {
 				t.Fatalf("created %v, error %v", created, err)
 			}
-			if snap := load(t, s); len(snap.Devices) != 1 || len(snap.Skipped) != 0 || snap.Devices[0].ID != stored.ID ||
-				snap.Devices[0].PushToken != d.PushToken || snap.Devices[0].Name != d.Name {
-				t.Errorf("got %v, skipped %v", snap.Devices, snap.Skipped)
+			if snap := load(t, s); len(usable(snap)) != 1 || len(unusable(snap)) != 0 || snap.Devices[0].ID != stored.ID ||
+				!snap.Devices[0].PushToken.Equal(d.PushToken) || snap.Devices[0].Name != d.Name {
+				t.Errorf("got %v", snap.Devices)
 			}
 			if got := readFile(t, path); !strings.Contains(got, `"kept": true`) {
 				t.Errorf("a member is lost:\n%s", got)
@@ -267,8 +280,8 @@ func TestFileWithAWrongDateIsPaged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "devices.json")
 	writeFile(t, path, `{"devices":[{"id":"02177c7da112d2b0","publicKey":"`+key+`","pushToken":"t","createdAt":1753279200,"createdBy":["p"]}]}`)
 	snap := load(t, openFile(t, path))
-	if len(snap.Devices) != 1 || len(snap.Skipped) != 0 || !snap.Devices[0].CreatedAt.IsZero() || snap.Devices[0].CreatedBy != "" {
-		t.Errorf("got %v, skipped %v", snap.Devices, snap.Skipped)
+	if len(usable(snap)) != 1 || len(unusable(snap)) != 0 || !snap.Devices[0].CreatedAt.IsZero() || snap.Devices[0].CreatedBy != "" {
+		t.Errorf("got %v", snap.Devices)
 	}
 }
 
@@ -328,7 +341,7 @@ func TestFileFollowsSymlinks(t *testing.T) {
 			if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 				t.Errorf("the link is gone: %v, %v", info, err)
 			}
-			if snap := load(t, openFile(t, real)); len(snap.Devices) != 1 {
+			if snap := load(t, openFile(t, real)); len(usable(snap)) != 1 {
 				t.Errorf("the file it points to holds %v", snap.Devices)
 			}
 			if _, err := os.Stat(real + ".lock"); err != nil {
@@ -356,6 +369,11 @@ func TestFileSweepsOldTemporaries(t *testing.T) {
 		".devices.json.456.tmp": day - time.Minute,
 		".other.json.123.tmp":   2 * day,
 		"devices.json.bak":      2 * day,
+		// of the deployed daemon: NAME.PID-HEX.tmp
+		"devices.json.4711-9f2c03de.tmp": day + time.Minute,
+		"devices.json.4712-9f2c03de.tmp": day - time.Minute,
+		"devices.json.old.tmp":           2 * day,
+		"other.json.4711-9f2c03de.tmp":   2 * day,
 	} {
 		writeFile(t, filepath.Join(dir, name), "left behind")
 		if err := os.Chtimes(filepath.Join(dir, name), time.Time{}, time.Now().Add(-age)); err != nil {
@@ -363,9 +381,58 @@ func TestFileSweepsOldTemporaries(t *testing.T) {
 		}
 	}
 	pair(t, openFile(t, path), newDevice("1", "phone"))
-	want := []string{".devices.json.456.tmp", ".other.json.123.tmp", "devices.json.bak"}
+	want := []string{".devices.json.456.tmp", ".other.json.123.tmp", "devices.json.4712-9f2c03de.tmp", "devices.json.bak",
+		"devices.json.old.tmp", "other.json.4711-9f2c03de.tmp"}
 	if diff := cmp.Diff(want, leftovers(t, path)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Editors on Windows put a byte order mark before what they save.
+func TestFileWithAByteOrderMark(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "devices.json")
+	writeFile(t, path, "\ufeff"+string(vector(t, "devices.json")))
+	s := openFile(t, path)
+	if snap := load(t, s); len(usable(snap)) != 3 {
+		t.Errorf("got %v", snap.Devices)
+	}
+	pair(t, s, newDevice("1", "phone"))
+	if snap := load(t, s); len(usable(snap)) != 4 {
+		t.Errorf("then got %v", snap.Devices)
+	}
+	if got := readFile(t, path); !strings.HasPrefix(got, "{") {
+		t.Errorf("the file begins with %q", got[:3])
+	}
+}
+
+// A full disk or a broken copy leaves 0 bytes: that the phones are lost must not look like a registry without any.
+func TestEmptyFileSaysWhatToDo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "devices.json")
+	for _, contents := range []string{"", "\ufeff"} {
+		writeFile(t, path, contents)
+		_, err := openFile(t, path).Load(t.Context())
+		for _, want := range []string{path, "it is empty", "restore", "remove it to start with no phone paired"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: want %q in: %v", contents, want, err)
+			}
+		}
+	}
+}
+
+func TestFileTakesANilContext(t *testing.T) {
+	s := openFile(t, filepath.Join(t.TempDir(), "devices.json"))
+	var none context.Context
+	if _, _, err := s.Pair(none, newDevice("1", "phone")); err != nil {
+		t.Errorf("Pair: %v", err)
+	}
+	if _, err := s.EnsureSalt(none, secret.New("salt")); err != nil {
+		t.Errorf("EnsureSalt: %v", err)
+	}
+	if snap, err := s.Load(none); err != nil || len(snap.Devices) != 1 {
+		t.Errorf("Load: got %v, %v", snap.Devices, err)
+	}
+	if err := s.Revoke(none, "1"); err != nil {
+		t.Errorf("Revoke: %v", err)
 	}
 }
 
@@ -377,7 +444,7 @@ func TestFileReplacedBetweenTwoReads(t *testing.T) {
 	if err := os.Rename(path+".new", path); err != nil {
 		t.Fatal(err)
 	}
-	if snap := load(t, s); len(snap.Devices) != 3 {
+	if snap := load(t, s); len(usable(snap)) != 3 {
 		t.Errorf("got %v, want the devices of the new file", snap.Devices)
 	}
 }
@@ -388,10 +455,10 @@ func TestFileAlwaysHasASalt(t *testing.T) {
 	s := openFile(t, path)
 	pair(t, s, newDevice("1", "phone"))
 	salt := load(t, s).Salt
-	if len(salt) != 32 {
-		t.Errorf("got salt %q", salt)
+	if len(salt.Reveal()) != 32 {
+		t.Errorf("got salt %q", salt.Reveal())
 	}
-	if got, err := s.EnsureSalt(t.Context(), "another"); err != nil || got != salt {
+	if got, err := s.EnsureSalt(t.Context(), secret.New("another")); err != nil || !got.Equal(salt) {
 		t.Errorf("got %q, %v", got, err)
 	}
 }

@@ -6,25 +6,38 @@ import (
 	"errors"
 	"mime"
 	"net/http"
+	"strings"
 )
 
 // Tester sends a test alert to one paired phone, for POST /push/devices/{id}/test. It returns the relay's HTTP status,
 // 0 when there was none, and what went wrong. The error's text reaches the caller over HTTP, save that of
 // [ErrUnavailable], so it must quote no secret. An id that is not paired is [ErrUnknownDevice]. Requests call it at the
-// same time, so it must be safe for concurrent use; relayclient's Notifier.TestStatus is one.
+// same time, so it must be safe for concurrent use; relayclient's Notifier.Test is one.
 type Tester func(ctx context.Context, deviceID string) (status int, err error)
 
-// HandlerOption changes how [Handler] serves. It is a plain value.
-type HandlerOption func(*handler)
+// HandlerOption changes how [Handler] serves.
+type HandlerOption func(*handler) error
 
 // WithCaller tells the handler who makes a request: caller returns the label of the token that the request was let in
-// with, which becomes CreatedBy of the phones it pairs. Without it, or when it is nil, CreatedBy is "", null in JSON.
-// Requests call it at the same time.
+// with, which becomes CreatedBy and UpdatedBy of the phones it pairs. Without it they are "", null in JSON. Requests call
+// it at the same time.
 func WithCaller(caller func(*http.Request) string) HandlerOption {
-	return func(h *handler) {
-		if caller != nil {
-			h.caller = caller
+	return func(h *handler) error {
+		if caller == nil {
+			return errors.New("pairing: WithCaller needs a function")
 		}
+		h.caller = caller
+		return nil
+	}
+}
+
+// WithOwnDevicesOnly lets only the caller that first paired a phone pair it again, replace it by another key, or revoke
+// it; others are answered 403, and so is everybody about a phone of which nobody knows who paired it. It needs
+// [WithCaller]. Listing and test alerts stay open to all callers.
+func WithOwnDevicesOnly() HandlerOption {
+	return func(h *handler) error {
+		h.ownOnly = true
+		return nil
 	}
 }
 
@@ -35,19 +48,33 @@ func WithCaller(caller func(*http.Request) string) HandlerOption {
 //	DELETE /push/devices/{id}       200 {"revoked":id}
 //	POST   /push/devices/{id}/test  200 or 502 {"device":id,"status":…,"error":…}; 501 when test is nil
 //
-// Other answers are {"error":text}: 404 for an unknown id, 405, 413 for a body over [MaxRequest] bytes, 415 for a body
-// that is not declared application/json, 503 when the store fails, whose details are in the log only. Push tokens are
-// cut to their last six characters, public keys are whole and come with their fingerprints.
+// Other answers are {"error":text}: 403 for a request that a browser makes on behalf of another site, and see
+// [WithOwnDevicesOnly]; 404 for an unknown id, 405, 413 for a body over [MaxRequest] bytes, 503 when the store fails,
+// whose details are in the log only, 507 when there is no room for another phone ([ErrFull]). A body is read as JSON in
+// UTF-8 whatever its content type is, unless that names another charset: 400. Push tokens are cut to their last six
+// characters, public keys are whole and come with their fingerprints. All devices that have an id are listed, also those
+// that cannot be used: sealableHere says whether this node can seal to a device.
 //
 // It does not authenticate anybody and sends no CORS headers: who can reach it decides who is paged. Put a check in
-// front, as docs/daemon.md does, and give the server timeouts. It panics when reg is nil.
-func Handler(reg *Registry, test Tester, opts ...HandlerOption) http.Handler {
+// front, as docs/daemon.md does, and give the server timeouts. The error says which argument is wrong.
+func Handler(reg *Registry, test Tester, opts ...HandlerOption) (http.Handler, error) {
 	if reg == nil {
-		panic("pairing: Handler needs a registry")
+		return nil, errors.New("pairing: Handler needs a registry")
 	}
-	h := &handler{reg: reg, test: test, caller: func(*http.Request) string { return "" }}
+	h := &handler{reg: reg, test: test}
 	for _, opt := range opts {
-		opt(h)
+		if opt == nil {
+			return nil, errors.New("pairing: a HandlerOption is nil")
+		}
+		if err := opt(h); err != nil {
+			return nil, err
+		}
+	}
+	if h.caller == nil {
+		if h.ownOnly {
+			return nil, errors.New("pairing: WithOwnDevicesOnly needs WithCaller")
+		}
+		h.caller = func(*http.Request) string { return "" }
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /push/devices", h.list)
@@ -58,13 +85,18 @@ func Handler(reg *Registry, test Tester, opts ...HandlerOption) http.Handler {
 	mux.HandleFunc("POST /push/devices/{id}/test", h.testDevice)
 	mux.HandleFunc("/push/devices/{id}/test", methodNotAllowed("POST"))
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { writeError(w, http.StatusNotFound, "not found") })
-	return mux
+	sameOrigin := http.NewCrossOriginProtection()
+	sameOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		writeError(w, http.StatusForbidden, "a page of another site may not change anything here")
+	}))
+	return sameOrigin.Handler(mux), nil
 }
 
 type handler struct {
-	reg    *Registry
-	test   Tester
-	caller func(*http.Request) string
+	reg     *Registry
+	test    Tester
+	caller  func(*http.Request) string
+	ownOnly bool
 }
 
 func (h *handler) list(w http.ResponseWriter, r *http.Request) {
@@ -73,15 +105,18 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, err)
 		return
 	}
-	if devices == nil {
-		devices = []Device{}
+	views := make([]deviceView, 0, len(devices))
+	for _, d := range devices {
+		if d.ID != "" { // else nobody could revoke it
+			views = append(views, d.view())
+		}
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"devices": devices})
+	writeJSON(w, http.StatusOK, map[string]any{"devices": views})
 }
 
 func (h *handler) pair(w http.ResponseWriter, r *http.Request) {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		writeError(w, http.StatusUnsupportedMediaType, "the body must be application/json")
+	if !isUTF8(r.Header.Get("Content-Type")) {
+		writeError(w, http.StatusBadRequest, "body must be UTF-8")
 		return
 	}
 	req, err := ParseRequest(http.MaxBytesReader(w, r.Body, MaxRequest))
@@ -89,7 +124,7 @@ func (h *handler) pair(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, err)
 		return
 	}
-	device, created, err := h.reg.Pair(r.Context(), req, h.caller(r))
+	device, created, err := h.reg.pair(r.Context(), req, h.caller(r), h.ownOnly)
 	if err != nil {
 		h.fail(w, r, err)
 		return
@@ -98,12 +133,25 @@ func (h *handler) pair(w http.ResponseWriter, r *http.Request) {
 	if created {
 		status = http.StatusCreated
 	}
-	writeJSON(w, status, map[string]any{"device": device, "created": created})
+	writeJSON(w, status, map[string]any{"device": device.view(), "created": created})
+}
+
+// isUTF8 reports whether a content type names no charset, or UTF-8 or its subset.
+func isUTF8(contentType string) bool {
+	_, params, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		return true
+	}
+	switch strings.ToLower(params["charset"]) {
+	case "", "utf-8", "utf8", "us-ascii", "ascii":
+		return true
+	}
+	return false
 }
 
 func (h *handler) revoke(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
-	if err := h.reg.Revoke(r.Context(), id); err != nil {
+	if err := h.reg.revoke(r.Context(), id, h.caller(r), h.ownOnly); err != nil {
 		h.fail(w, r, err)
 		return
 	}
@@ -145,6 +193,15 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	if errors.Is(err, ErrUnknownDevice) {
 		writeError(w, http.StatusNotFound, "no device with this id is paired")
+		return
+	}
+	if errors.Is(err, errNotYours) {
+		writeError(w, http.StatusForbidden, "another caller paired this phone")
+		return
+	}
+	if errors.Is(err, ErrFull) {
+		h.reg.log().WarnContext(r.Context(), "no room for another phone", "error", err)
+		writeError(w, http.StatusInsufficientStorage, "the registry is full: revoke phones that are not used any more")
 		return
 	}
 	h.reg.log().ErrorContext(r.Context(), "pairing request failed", "method", r.Method, "path", r.URL.Path, "error", err)

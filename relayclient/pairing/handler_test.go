@@ -28,7 +28,7 @@ func newAPI(t *testing.T, test pairing.Tester) api {
 	store := &memoryStore{}
 	reg, log := newRegistry(store)
 	caller := func(r *http.Request) string { return r.Header.Get("X-Label") }
-	server := httptest.NewServer(pairing.Handler(reg, test, pairing.WithCaller(caller)))
+	server := httptest.NewServer(handlerOver(t, reg, test, pairing.WithCaller(caller)))
 	t.Cleanup(server.Close)
 	return api{server.URL, store, log}
 }
@@ -70,6 +70,17 @@ func (a api) do(t *testing.T, method, path, body string, header ...string) (int,
 	return resp.StatusCode, answer, resp.Header
 }
 
+// serve makes one request of a handler.
+func serve(handler http.Handler, method, path, body string, header ...string) *httptest.ResponseRecorder {
+	req := httptest.NewRequest(method, path, strings.NewReader(body))
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	rec := httptest.NewRecorder()
+	handler.ServeHTTP(rec, req)
+	return rec
+}
+
 const token = "9e30691c238642ea126a1e48cc11d357"
 
 func TestHandlerPairsListsAndRevokes(t *testing.T) {
@@ -84,8 +95,9 @@ func TestHandlerPairsListsAndRevokes(t *testing.T) {
 	id, _ := device["id"].(string)
 	createdAt, _ := device["createdAt"].(string)
 	want := map[string]any{"created": true, "device": map[string]any{
-		"id": id, "name": "phone", "platform": "ios", "publicKey": key, "fingerprint": mustKey(t, key).Fingerprint(),
+		"id": id, "name": "phone", "platform": "ios", "suite": "x25519", "sealableHere": true, "publicKey": key, "fingerprint": mustKey(t, key).Fingerprint(),
 		"pushToken": "…11d357", "createdAt": createdAt, "createdBy": "parker",
+		"updatedAt": createdAt, "updatedBy": "parker",
 	}}
 	if diff := cmp.Diff(want, answer); status != 201 || diff != "" {
 		t.Errorf("pair: %d, -want +got:\n%s", status, diff)
@@ -96,7 +108,7 @@ func TestHandlerPairsListsAndRevokes(t *testing.T) {
 
 	status, answer, _ = a.do(t, "POST", "/push/devices", body("renamed", "ios", key, token))
 	if got := answer["device"].(map[string]any); status != 200 || answer["created"] != false || got["id"] != id ||
-		got["name"] != "renamed" || got["createdBy"] != "parker" {
+		got["name"] != "renamed" || got["createdBy"] != "parker" || got["updatedBy"] != nil {
 		t.Errorf("pair again: %d %v", status, answer)
 	}
 	status, answer, _ = a.do(t, "GET", "/push/devices", "")
@@ -154,16 +166,15 @@ func TestHandlerPairingVectors(t *testing.T) {
 func TestHandlerRefuses(t *testing.T) {
 	store := &memoryStore{}
 	reg, _ := newRegistry(store)
-	handler := pairing.Handler(reg, func(context.Context, string) (int, error) { return 0, pairing.ErrUnknownDevice })
+	handler := handlerOver(t, reg, func(context.Context, string) (int, error) { return 0, pairing.ErrUnknownDevice })
 	good := body("phone", "ios", key, token)
 	for _, c := range []struct {
 		name, method, path, body, contentType string
 		status                                int
 		allow                                 string
 	}{
-		{"a form", "POST", "/push/devices", good, "application/x-www-form-urlencoded", 415, ""},
-		{"text", "POST", "/push/devices", good, "text/plain", 415, ""},
-		{"no content type", "POST", "/push/devices", good, "", 415, ""},
+		{"an unknown charset", "POST", "/push/devices", good, "application/json; charset=x-bogus", 400, ""},
+		{"UTF-16", "POST", "/push/devices", good, "text/plain; charset=\"UTF-16\"", 400, ""},
 		{"a body of 10 MB", "POST", "/push/devices", strings.Repeat(" ", 10<<20), "application/json", 413, ""},
 		{"half a body", "POST", "/push/devices", good[:20], "application/json", 400, ""},
 		{"PUT", "PUT", "/push/devices", good, "application/json", 405, "GET, HEAD, POST"},
@@ -191,6 +202,52 @@ func TestHandlerRefuses(t *testing.T) {
 	}
 	if len(store.snapshot.Devices) != 0 {
 		t.Error("one of them paired a device")
+	}
+}
+
+// A page of another site can have a browser send a simple POST: it must do nothing, whatever it says.
+func TestHandlerRefusesOtherSites(t *testing.T) {
+	good := body("phone", "ios", key, token)
+	for _, c := range []struct {
+		name        string
+		header      []string
+		otherSites  bool
+		contentType string
+	}{
+		{"a phone's app", nil, false, "application/json"},
+		{"a phone's app without a content type", nil, false, ""},
+		{"the daemon's own page", []string{"Sec-Fetch-Site", "same-origin", "Origin", "http://example.com"}, false, "application/json"},
+		{"a form on another site", []string{"Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"}, true, "text/plain"},
+		{"a form on a sibling", []string{"Sec-Fetch-Site", "same-site", "Origin", "https://other.example.com"}, true, "application/x-www-form-urlencoded"},
+		{"an older browser", []string{"Origin", "https://evil.example"}, true, "text/plain"},
+		{"a sandboxed page", []string{"Origin", "null"}, true, "text/plain"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			store := &memoryStore{}
+			reg, _ := newRegistry(store)
+			pair(t, store, newDevice("1", "old"))
+			tests := 0
+			handler := handlerOver(t, reg, func(context.Context, string) (int, error) { tests++; return 202, nil })
+			header := append([]string{"Content-Type", c.contentType}, c.header...)
+			for _, request := range []struct {
+				method, path, body string
+				want               int
+			}{
+				{"POST", "/push/devices", good, 201}, {"POST", "/push/devices/1/test", "", 200}, {"DELETE", "/push/devices/1", "", 200},
+			} {
+				if c.otherSites {
+					request.want = 403
+				}
+				rec := serve(handler, request.method, request.path, request.body, header...)
+				var answer map[string]any
+				if err := json.Unmarshal(rec.Body.Bytes(), &answer); err != nil || rec.Code != request.want {
+					t.Errorf("%s %s: got %d %s, want %d", request.method, request.path, rec.Code, rec.Body, request.want)
+				}
+			}
+			if got := names(store.snapshot.Devices); (got == "old" && tests == 0) != c.otherSites {
+				t.Errorf("paired are %s, %d tests", got, tests)
+			}
+		})
 	}
 }
 
@@ -230,20 +287,12 @@ func TestHandlerTests(t *testing.T) {
 	})
 }
 
-func TestHandlerNeedsARegistryAndNoCaller(t *testing.T) {
-	func() {
-		defer func() {
-			if recover() == nil {
-				t.Error("no registry was accepted")
-			}
-		}()
-		pairing.Handler(nil, nil)
-	}()
+func TestHandlerNeedsNoCaller(t *testing.T) {
 	reg, _ := newRegistry(&memoryStore{})
 	req := httptest.NewRequest("POST", "/push/devices", strings.NewReader(body("phone", "ios", key, token)))
 	req.Header.Set("Content-Type", "application/json")
 	rec := httptest.NewRecorder()
-	pairing.Handler(reg, nil, pairing.WithCaller(nil)).ServeHTTP(rec, req)
+	handlerOver(t, reg, nil).ServeHTTP(rec, req)
 	if rec.Code != 201 || !strings.Contains(rec.Body.String(), `"createdBy":null`) {
 		t.Errorf("got %d %s", rec.Code, rec.Body)
 	}

@@ -2,18 +2,18 @@ package pairing
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
-// MaxRequest is the largest pairing request that is read, in bytes. The longest valid one is about a tenth of it.
+// MaxRequest is the largest pairing request that is read, in bytes. The longest valid one takes a fifth of it at most.
 const MaxRequest = 64 << 10
 
 // Limits of a request's members, in characters (code points), after white space around them is trimmed.
@@ -24,17 +24,17 @@ const (
 )
 
 // Request is what a phone sends to be paired. Build one by hand or with [ParseRequest]; [Registry.Pair] checks either.
-// It prints with its push token cut, as a [Device] does. It is a plain value.
+// It is a plain value.
 type Request struct {
 	Name      string         // 1 to 64 characters
 	Platform  string         // 1 to 32 characters
-	PushToken string         // 1 to 512 characters
-	PublicKey seal.PublicKey // the phone's X25519 key
+	PushToken secret.Text    // 1 to 512 characters
+	PublicKey seal.PublicKey // the phone's key, which knows its suite
 }
 
 // FieldError says which member of a pairing request is wrong. Its text never quotes the member. It is a plain value.
 type FieldError struct {
-	Field  string // "name", "platform", "publicKey", "pushToken", or "body" when the request as a whole is wrong
+	Field  string // "name", "platform", "publicKey", "pushToken", "suite", or "body" when the request as a whole is wrong
 	Reason string // what is expected, to be read after the field: "must be a non-empty string"
 	Err    error  // the cause, such as seal.ErrInvalidKey; nil when there is none
 }
@@ -45,8 +45,9 @@ func (e *FieldError) Error() string { return "pairing: " + e.Field + " " + e.Rea
 func (e *FieldError) Unwrap() error { return e.Err }
 
 // ParseRequest reads one pairing request, a JSON object of at most [MaxRequest] bytes with the string members name,
-// platform, pushToken and publicKey (base64). Members are trimmed of white space; unknown ones are ignored, so that the
-// protocol can grow. What is wrong with a request is a *[FieldError].
+// platform, pushToken and publicKey (base64), which are trimmed of white space. A member suite names the suite of the
+// key; when it is absent or null, that is [seal.X25519]. Unknown members are ignored, so that the protocol can grow. What
+// is wrong with a request is a *[FieldError].
 func ParseRequest(r io.Reader) (Request, error) {
 	body, err := io.ReadAll(io.LimitReader(r, MaxRequest+1))
 	if err != nil {
@@ -71,34 +72,55 @@ func ParseRequest(r io.Reader) (Request, error) {
 		}
 		return s
 	}
-	req := Request{Name: text("name"), Platform: text("platform"), PushToken: text("pushToken")}
+	req := Request{Name: text("name"), Platform: text("platform"), PushToken: secret.New(text("pushToken"))}
 	if req, err = req.trimmed(); err != nil {
+		return Request{}, err
+	}
+	suite := seal.X25519
+	if raw, ok := members["suite"]; ok && string(raw) != "null" {
+		suite = seal.Suite(text("suite"))
+	}
+	if err := checkSuite(suite, seal.Suites()); err != nil {
 		return Request{}, err
 	}
 	key := trim(text("publicKey"))
 	if key == "" {
 		return Request{}, &FieldError{Field: "publicKey", Reason: "must be a non-empty string"}
 	}
-	if req.PublicKey, err = seal.ParsePublicKey(key); err != nil {
-		return Request{}, badKey(err)
+	if req.PublicKey, err = suite.ParsePublicKey(key); err != nil {
+		return Request{}, &FieldError{Field: "publicKey", Err: err,
+			Reason: fmt.Sprintf("must be a base64 %s public key of %d bytes", suite, suite.KeySize())}
 	}
 	return req, nil
 }
 
-// checked is the request as it is stored, or a *FieldError.
-func (r Request) checked() (Request, error) {
+// checked is the request as it is stored, or a *FieldError. Its key must be of one of the suites.
+func (r Request) checked(suites []seal.Suite) (Request, error) {
 	r, err := r.trimmed()
 	if err != nil {
 		return Request{}, err
 	}
 	if r.PublicKey.IsZero() {
-		return Request{}, badKey(seal.ErrInvalidKey)
+		return Request{}, &FieldError{Field: "publicKey", Reason: "is missing", Err: seal.ErrInvalidKey}
 	}
-	return r, nil
+	return r, checkSuite(r.PublicKey.Suite(), suites)
+}
+
+// checkSuite refuses a suite that no alert could be sealed to.
+func checkSuite(suite seal.Suite, suites []seal.Suite) error {
+	if slices.Contains(suites, suite) {
+		return nil
+	}
+	names := make([]string, len(suites))
+	for i, s := range suites {
+		names[i] = string(s)
+	}
+	return &FieldError{Field: "suite", Reason: "must be " + strings.Join(names, " or "), Err: seal.ErrUnknownSuite}
 }
 
 // trimmed is the request without the white space around its strings, or a *FieldError about one of them.
 func (r Request) trimmed() (Request, error) {
+	token := r.PushToken.Reveal()
 	for _, f := range []struct {
 		name  string
 		value *string
@@ -106,7 +128,7 @@ func (r Request) trimmed() (Request, error) {
 	}{
 		{"name", &r.Name, maxName},
 		{"platform", &r.Platform, maxPlatform},
-		{"pushToken", &r.PushToken, maxPushToken},
+		{"pushToken", &token, maxPushToken},
 	} {
 		*f.value = trim(*f.value)
 		switch {
@@ -119,11 +141,8 @@ func (r Request) trimmed() (Request, error) {
 			return Request{}, &FieldError{Field: f.name, Reason: "must be valid text without NUL characters"}
 		}
 	}
+	r.PushToken = secret.New(token)
 	return r, nil
-}
-
-func badKey(err error) error {
-	return &FieldError{Field: "publicKey", Reason: "must be a base64 X25519 public key of 32 bytes", Err: err}
 }
 
 // trim takes away what the deployed daemon's str.strip does: Unicode white space and the separators U+001C to U+001F,
@@ -132,20 +151,8 @@ func trim(s string) string {
 	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || 0x1c <= r && r <= 0x1f })
 }
 
-// String describes the request on one line, with its push token cut.
+// String describes the request on one line of printable characters, with its push token cut to its last six.
 func (r Request) String() string {
-	return fmt.Sprintf("pairing request %q (%s, key %s, token %s)",
-		r.Name, r.Platform, r.PublicKey.Fingerprint(), cutToken(r.PushToken))
-}
-
-// Format writes [Request.String] whatever the verb, so that no verb prints the push token.
-func (r Request) Format(f fmt.State, _ rune) { fmt.Fprint(f, r.String()) }
-
-// LogValue is the request as slog shows it, with its push token cut.
-func (r Request) LogValue() slog.Value { return slog.StringValue(r.String()) }
-
-// MarshalJSON always fails: with the push token it would leak it, and without it nothing could be paired.
-func (r Request) MarshalJSON() ([]byte, error) {
-	return nil, errors.New("pairing: a Request does not marshal to JSON, as its push token is a secret: " +
-		"encode the four members yourself")
+	return fmt.Sprintf("pairing request %q (%s, %s key %s, token %s)", r.Name, printable(r.Platform), r.PublicKey.Suite(),
+		r.PublicKey.Fingerprint(), printable(cutToken(r.PushToken)))
 }

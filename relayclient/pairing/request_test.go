@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -60,7 +61,7 @@ func TestParseRequestVectors(t *testing.T) {
 				t.Fatal(err)
 			}
 			if req.Name != c.Device.Name || req.Platform != c.Device.Platform ||
-				req.PushToken != c.Device.PushToken || req.PublicKey.String() != c.Device.PublicKey {
+				req.PushToken.Reveal() != c.Device.PushToken || req.PublicKey.String() != c.Device.PublicKey {
 				t.Errorf("got %v, want %v", req, *c.Device)
 			}
 		})
@@ -133,14 +134,17 @@ func TestParseRequestTrimsAsTheDaemonDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if req.Name != "phone" || req.PushToken != "token" {
-		t.Errorf("got name %q, token %q", req.Name, req.PushToken)
+	if req.Name != "phone" || req.PushToken.Reveal() != "token" {
+		t.Errorf("got name %q, token %q", req.Name, req.PushToken.Reveal())
 	}
 }
 
 // FuzzParseRequest holds every request that is accepted to what the store relies on, and every error to being typed.
 func FuzzParseRequest(f *testing.F) {
 	for _, c := range requestCases(f) {
+		f.Add([]byte(c.Body))
+	}
+	for _, c := range suiteCases(f) {
 		f.Add([]byte(c.Body))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -151,12 +155,12 @@ func FuzzParseRequest(f *testing.F) {
 			}
 			return
 		}
-		again, err := json.Marshal(map[string]string{"name": req.Name, "platform": req.Platform,
-			"publicKey": req.PublicKey.String(), "pushToken": req.PushToken})
+		again, err := json.Marshal(map[string]string{"suite": string(req.PublicKey.Suite()), "name": req.Name, "platform": req.Platform,
+			"publicKey": req.PublicKey.String(), "pushToken": req.PushToken.Reveal()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := pairing.ParseRequest(bytes.NewReader(again)); err != nil || got != req {
+		if got, err := pairing.ParseRequest(bytes.NewReader(again)); err != nil || !reflect.DeepEqual(got, req) {
 			t.Fatalf("what was accepted reads back as %v, %v; was %v", got, err, req)
 		}
 	})

@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
-	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
-// Dialect is the kind of database behind an [SQLStore]. It is a plain value.
+// Dialect is the kind of database behind an [SQLStore].
 type Dialect string
 
 // The dialects that [NewSQL] knows.
@@ -20,18 +21,29 @@ const (
 )
 
 // SQLStore keeps the registry in a database, for fleets that outgrow one machine: one row a device, in the tables
-// sealpush_devices and sealpush_settings. It is safe for concurrent use, by goroutines and by nodes.
+// sealpush_devices and sealpush_settings. It is safe for concurrent use, by goroutines and by nodes, also of older
+// versions of this package. An operation that the database aborts, for serialization or to end a deadlock, is repeated.
 //
-// The tables are made on first use, in the connection's default schema, by however many nodes come first together. For
-// a database user who may not make tables, let one who may make them beforehand.
+// The tables are made on first use, in the first schema of the connection's search path, by however many nodes come
+// first together. When they vanish under a running node, its reads and revocations fail, and only a pairing makes them
+// again. Tables of an older version are used as they are until a pairing adds the columns that they lack. For a database
+// user who may not make tables, docs/fleet.md has the statements for one who may.
+//
+// On PostgreSQL, a table is used only when those who could have put triggers on it are trusted anyway. Its owner is the
+// connection's role or one that it is a member of; a superuser; the owner of the database; or the owner of the schema,
+// unless that schema is the "$user" of the search path. Other roles may be able to create tables there, and a trigger
+// runs with the rights of whoever writes to its table.
 type SQLStore struct {
 	db      *sql.DB
 	dialect Dialect
-	ready   atomic.Bool // the tables are known to be there
+	seen    atomic.Bool // this store has found its tables
 }
 
 // NewSQL returns the store in a database that was opened with a driver of the caller's choice, such as
 // github.com/jackc/pgx/v5/stdlib or modernc.org/sqlite. It does not connect yet. Closing db is the caller's.
+//
+// An SQLite database in memory belongs to one connection: the store refuses to work with it unless db has at most one
+// (SetMaxOpenConns), and what it holds is lost with that connection.
 func NewSQL(db *sql.DB, dialect Dialect) (*SQLStore, error) {
 	if db == nil {
 		return nil, errors.New("pairing: NewSQL needs a database")
@@ -45,47 +57,48 @@ func NewSQL(db *sql.DB, dialect Dialect) (*SQLStore, error) {
 // Format writes the dialect, whatever the verb: the database's password is within.
 func (s *SQLStore) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "pairing.SQLStore{%s}", s.dialect) }
 
-// Both dialects number their parameters $1, $2, …, know ON CONFLICT, and return what they wrote. A change is a single
-// statement, so that it is atomic without a transaction. Times are text, which every driver reads alike and which sorts.
+// Both dialects number their parameters $1, $2, …, know ON CONFLICT, and return what they wrote. Times are text, which
+// every driver reads alike and which sorts. {schema} stands for the schema in which the tables were found: a name
+// without it could mean a table of somebody else.
 const (
-	tablesProbe = `SELECT 1 FROM sealpush_devices, sealpush_settings WHERE 1 = 0`
+	selectSalt = `SELECT value FROM {schema}.sealpush_settings WHERE name = 'collapse_salt'`
+	insertSalt = `INSERT INTO {schema}.sealpush_settings AS stored (name, value) VALUES ('collapse_salt', $1)
+		ON CONFLICT (name) DO UPDATE SET value = COALESCE(NULLIF(stored.value, ''), excluded.value)
+		RETURNING value`
 
-	devicesTable = `CREATE TABLE IF NOT EXISTS sealpush_devices (
-		id         TEXT PRIMARY KEY,
-		public_key TEXT NOT NULL UNIQUE,
-		name       TEXT NOT NULL,
-		platform   TEXT NOT NULL,
-		push_token TEXT NOT NULL,
-		created_at TEXT NOT NULL,
-		created_by TEXT
-	)`
-	settingsTable = `CREATE TABLE IF NOT EXISTS sealpush_settings (
-		name  TEXT PRIMARY KEY,
-		value TEXT NOT NULL
-	)`
-	tablesLock = `SELECT pg_advisory_xact_lock(8387230152716420)` // any number that nobody else locks
-
-	selectSalt = `SELECT value FROM sealpush_settings WHERE name = 'collapse_salt'`
-	insertSalt = `INSERT INTO sealpush_settings (name, value) VALUES ('collapse_salt', $1)
-		ON CONFLICT (name) DO UPDATE SET value = sealpush_settings.value RETURNING value`
-
-	selectDevices = `SELECT id, public_key, name, platform, push_token, created_at, created_by FROM sealpush_devices`
-	upsertDevice  = `INSERT INTO sealpush_devices (id, public_key, name, platform, push_token, created_at, created_by)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)
+	selectDevices = `SELECT id, public_key, name, platform, push_token, created_at, created_by, updated_at, updated_by, suite
+		FROM {schema}.sealpush_devices`
+	selectOldDevices = `SELECT id, public_key, name, platform, push_token, created_at, created_by, NULL, NULL, NULL
+		FROM {schema}.sealpush_devices`
+	upsertDevice = `INSERT INTO {schema}.sealpush_devices
+			(id, public_key, name, platform, push_token, created_at, created_by, updated_at, updated_by, suite)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 		ON CONFLICT (public_key) DO UPDATE
-			SET name = excluded.name, platform = excluded.platform, push_token = excluded.push_token
+			SET name = excluded.name, platform = excluded.platform, push_token = excluded.push_token,
+				updated_at = excluded.updated_at, updated_by = excluded.updated_by, suite = excluded.suite
 		RETURNING id, created_at, created_by`
-	deleteDevice = `DELETE FROM sealpush_devices WHERE id = $1`
+	deleteDevice = `DELETE FROM {schema}.sealpush_devices WHERE id = $1`
 )
 
 // Load implements [Store].
 func (s *SQLStore) Load(ctx context.Context) (snap Snapshot, err error) {
-	err = s.do(ctx, "read the registry", func(conn *sql.Conn) error {
-		err := conn.QueryRowContext(ctx, selectSalt).Scan(&snap.Salt)
+	ctx = orBackground(ctx)
+	err = s.do(ctx, "read the registry", func(conn *sql.Conn, found tables) error {
+		snap = Snapshot{}
+		if err := s.check(found); err != nil || !found.complete() {
+			return err
+		}
+		var salt text
+		err := conn.QueryRowContext(ctx, found.name(selectSalt)).Scan(&salt)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		rows, err := conn.QueryContext(ctx, selectDevices)
+		snap.Salt = secret.New(string(salt))
+		statement := selectDevices
+		if len(found.missing) > 0 {
+			statement = selectOldDevices
+		}
+		rows, err := conn.QueryContext(ctx, found.name(statement))
 		if err != nil {
 			return err
 		}
@@ -103,36 +116,66 @@ func (s *SQLStore) Load(ctx context.Context) (snap Snapshot, err error) {
 	return snap, nil
 }
 
-// scan adds the device of one row, or why it is skipped.
+// scan adds the device of one row.
 func (snap *Snapshot) scan(rows *sql.Rows) error {
-	var d Device
-	var key, createdAt string
-	var createdBy sql.NullString
-	if err := rows.Scan(&d.ID, &key, &d.Name, &d.Platform, &d.PushToken, &createdAt, &createdBy); err != nil {
+	var id, key, name, platform, token, createdAt, createdBy, updatedAt, updatedBy, suite text
+	err := rows.Scan(&id, &key, &name, &platform, &token, &createdAt, &createdBy, &updatedAt, &updatedBy, &suite)
+	if err != nil {
 		return err
 	}
-	var err error
-	if d.PublicKey, err = seal.ParsePublicKey(key); err != nil {
-		snap.Skipped = append(snap.Skipped, fmt.Errorf("pairing: sealpush_devices: device with id %q: %w", d.ID, err))
-		return nil
+	d := Device{ID: string(id), Name: string(name), Platform: string(platform), PushToken: secret.New(string(token)),
+		CreatedAt: parseTime(string(createdAt)), CreatedBy: string(createdBy),
+		UpdatedAt: parseTime(string(updatedAt)), UpdatedBy: string(updatedBy)}
+	d.ReadKey(string(suite), string(key))
+	if d.Unusable != nil {
+		d.Unusable = fmt.Errorf("pairing: sealpush_devices: device with id %q: %w", d.ID, d.Unusable)
 	}
-	d.CreatedAt, d.CreatedBy = parseTime(createdAt), createdBy.String
 	snap.Devices = append(snap.Devices, d)
+	return nil
+}
+
+// text is a column of whatever type a driver makes of it, NULL included: one odd row must not fail a read. The tables may
+// have been made by hand, and SQLite keeps values of any type in any column.
+type text string
+
+// Scan implements [sql.Scanner].
+func (t *text) Scan(value any) error {
+	switch v := value.(type) {
+	case nil:
+		*t = ""
+	case string:
+		*t = text(v)
+	case []byte:
+		*t = text(v)
+	case time.Time:
+		*t = text(formatTime(v))
+	default:
+		*t = text(fmt.Sprint(v))
+	}
 	return nil
 }
 
 // Pair implements [Store].
 func (s *SQLStore) Pair(ctx context.Context, d Device) (stored Device, created bool, err error) {
-	stored = d
-	err = s.do(ctx, "pair a device", func(conn *sql.Conn) error {
-		var createdAt string
-		var createdBy sql.NullString
-		row := conn.QueryRowContext(ctx, upsertDevice, d.ID, d.PublicKey.String(), d.Name, d.Platform, d.PushToken,
-			formatTime(d.CreatedAt), nullable(d.CreatedBy))
-		if err := row.Scan(&stored.ID, &createdAt, &createdBy); err != nil {
+	ctx = orBackground(ctx)
+	err = s.do(ctx, "pair a device", func(conn *sql.Conn, found tables) error {
+		stored = d
+		stored.Suite = d.PublicKey.Suite()
+		found, err := s.makeTables(ctx, conn, found)
+		if err != nil {
 			return err
 		}
-		stored.CreatedAt, stored.CreatedBy = parseTime(createdAt), createdBy.String
+		var updatedAt *string
+		if !d.UpdatedAt.IsZero() {
+			updatedAt = nullable(formatTime(d.UpdatedAt))
+		}
+		var id, createdAt, createdBy text
+		row := conn.QueryRowContext(ctx, found.name(upsertDevice), d.ID, d.PublicKey.String(), d.Name, d.Platform, d.PushToken.Reveal(),
+			formatTime(d.CreatedAt), nullable(d.CreatedBy), updatedAt, nullable(d.UpdatedBy), string(stored.Suite))
+		if err := row.Scan(&id, &createdAt, &createdBy); err != nil {
+			return err
+		}
+		stored.ID, stored.CreatedAt, stored.CreatedBy = string(id), parseTime(string(createdAt)), string(createdBy)
 		return nil
 	})
 	if err != nil {
@@ -143,8 +186,15 @@ func (s *SQLStore) Pair(ctx context.Context, d Device) (stored Device, created b
 
 // Revoke implements [Store].
 func (s *SQLStore) Revoke(ctx context.Context, id string) error {
-	return s.do(ctx, "revoke a device", func(conn *sql.Conn) error {
-		result, err := conn.ExecContext(ctx, deleteDevice, id)
+	ctx = orBackground(ctx)
+	return s.do(ctx, "revoke a device", func(conn *sql.Conn, found tables) error {
+		if err := s.check(found); err != nil {
+			return err
+		}
+		if !found.complete() {
+			return ErrUnknownDevice
+		}
+		result, err := conn.ExecContext(ctx, found.name(deleteDevice), id)
 		if err != nil {
 			return err
 		}
@@ -156,79 +206,57 @@ func (s *SQLStore) Revoke(ctx context.Context, id string) error {
 }
 
 // EnsureSalt implements [Store].
-func (s *SQLStore) EnsureSalt(ctx context.Context, candidate string) (salt string, err error) {
-	err = s.do(ctx, "store the collapse salt", func(conn *sql.Conn) error {
-		return conn.QueryRowContext(ctx, insertSalt, candidate).Scan(&salt)
+func (s *SQLStore) EnsureSalt(ctx context.Context, candidate secret.Text) (secret.Text, error) {
+	ctx = orBackground(ctx)
+	var salt text
+	err := s.do(ctx, "store the collapse salt", func(conn *sql.Conn, found tables) error {
+		if err := s.check(found); err != nil {
+			return err
+		}
+		if !found.complete() {
+			var err error
+			if found, err = s.makeTables(ctx, conn, found); err != nil {
+				return err
+			}
+		}
+		return conn.QueryRowContext(ctx, found.name(insertSalt), candidate.Reveal()).Scan(&salt)
 	})
-	return salt, err
+	return secret.New(string(salt)), err
 }
 
-// do runs fn on a connection to a database that has our tables. An error of it says what could not be done.
-func (s *SQLStore) do(ctx context.Context, what string, fn func(*sql.Conn) error) error {
+// check says why the tables that were found cannot be used. That there are none yet is no error.
+func (s *SQLStore) check(found tables) error {
+	switch {
+	case found.complete():
+		return nil
+	case found.foreign != nil:
+		return found.foreign
+	case s.seen.Load() || found.devices || found.settings:
+		return errors.New("the tables of the registry have vanished: restore them from a backup, or pair the phones again")
+	}
+	return nil
+}
+
+// do runs fn on a connection, with the tables that it can use there, again when the database asks for it. An error says
+// what could not be done.
+func (s *SQLStore) do(ctx context.Context, what string, fn func(*sql.Conn, tables) error) error {
 	if s.db == nil {
 		return errors.New("pairing: this SQLStore was not made by NewSQL")
 	}
-	conn, err := s.db.Conn(ctx)
-	if err != nil {
-		return fmt.Errorf("pairing: connect to %s to %s: %w", s.dialect, what, err)
-	}
-	defer conn.Close()
-	if err := s.prepare(ctx, conn); err != nil {
-		return fmt.Errorf("pairing: prepare %s to %s: %w", s.dialect, what, err)
-	}
-	err = fn(conn)
+	err := repeat(ctx, func() error {
+		conn, err := s.db.Conn(ctx)
+		if err != nil {
+			return fmt.Errorf("connect to the database: %w", err)
+		}
+		defer conn.Close()
+		found, err := s.findTables(ctx, conn)
+		if err != nil {
+			return err
+		}
+		return fn(conn, found)
+	})
 	if err == nil || errors.Is(err, ErrUnknownDevice) {
 		return err
 	}
 	return fmt.Errorf("pairing: %s in %s: %w", what, s.dialect, err)
-}
-
-func (s *SQLStore) prepare(ctx context.Context, conn *sql.Conn) error {
-	if s.dialect == SQLite {
-		if err := waitWhenBusy(ctx, conn); err != nil {
-			return err
-		}
-	}
-	if s.ready.Load() {
-		return nil
-	}
-	if err := s.makeTables(ctx, conn); err != nil {
-		return err
-	}
-	s.ready.Store(true)
-	return nil
-}
-
-// waitWhenBusy makes a connection on which nobody set a busy timeout wait its turn to write, where SQLite would fail at
-// once with "database is locked".
-func waitWhenBusy(ctx context.Context, conn *sql.Conn) error {
-	var milliseconds int
-	if err := conn.QueryRowContext(ctx, `PRAGMA busy_timeout`).Scan(&milliseconds); err != nil || milliseconds > 0 {
-		return err
-	}
-	_, err := conn.ExecContext(ctx, `PRAGMA busy_timeout = 5000`)
-	return err
-}
-
-// makeTables makes what is missing. It looks first, as a user who may not make tables may not even say IF NOT EXISTS.
-// PostgreSQL fails when two sessions make the same table at once, IF NOT EXISTS or not, hence the lock.
-func (s *SQLStore) makeTables(ctx context.Context, conn *sql.Conn) error {
-	if _, err := conn.ExecContext(ctx, tablesProbe); err == nil {
-		return nil
-	}
-	statements := []string{devicesTable, settingsTable}
-	if s.dialect == PostgreSQL {
-		statements = append([]string{tablesLock}, statements...)
-	}
-	tx, err := conn.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback()
-	for _, statement := range statements {
-		if _, err := tx.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("make the tables: %w", err)
-		}
-	}
-	return tx.Commit()
 }

@@ -3,7 +3,8 @@ package pairing
 import (
 	"context"
 	"errors"
-	"fmt"
+
+	"github.com/sealpush/sealpush/secret"
 )
 
 // ErrUnknownDevice is what a [Store] and a [Registry] say of an id that is not paired.
@@ -16,31 +17,34 @@ var ErrUnknownDevice = errors.New("pairing: no device with this id is paired")
 // and no other caller's effect is lost to it. Methods are safe for concurrent use and return soon after their context
 // ends. A [Registry] holds the policy (what a valid device is, ids, dates, caching, time limits); a Store only keeps.
 type Store interface {
-	// Load returns what is stored. An empty store is no error.
+	// Load returns what is stored. An empty store is no error, and neither is a device that cannot be used: see
+	// [Device.ReadKey].
 	Load(ctx context.Context) (Snapshot, error)
 
 	// Pair stores a device under its public key and returns it as it is stored. When the key is already paired, it
-	// updates Name, Platform and PushToken of the stored device in place and keeps its ID, CreatedAt and CreatedBy;
-	// created is then false. The ID passed in is one that was never stored before.
+	// updates Name, Platform, PushToken, Suite, UpdatedAt and UpdatedBy of the stored device in place and keeps its ID,
+	// CreatedAt and CreatedBy; created is then false. The ID passed in is one that was never stored before.
 	Pair(ctx context.Context, d Device) (stored Device, created bool, err error)
 
 	// Revoke removes the device with this id, or returns ErrUnknownDevice when there is none.
 	Revoke(ctx context.Context, id string) error
 
 	// EnsureSalt returns the stored collapse salt. When there is none it stores the candidate first: of all callers
-	// that start together, one wins and all get the same salt. The candidate is not empty. A store may have made a salt by itself, with its first
-	// device. A salt that is stored never changes.
-	EnsureSalt(ctx context.Context, candidate string) (string, error)
+	// that start together, one wins and all get the same salt. The candidate is not empty. A store may have made a salt
+	// by itself, with its first device. A salt that is stored never changes.
+	EnsureSalt(ctx context.Context, candidate secret.Text) (secret.Text, error)
 }
 
 // Snapshot is what a [Store] held at one moment. It is a plain value; the slices belong to the caller.
 type Snapshot struct {
-	Devices []Device // in no particular order
-	Salt    string   `json:"-"` // the installation's collapse salt, a secret; "" when none was stored yet
-	Skipped []error  // one for each stored device that cannot be used, saying which and why; it stays stored
+	Devices []Device    // in no particular order; those that cannot be used are among them, each with its Unusable
+	Salt    secret.Text // the installation's collapse salt; empty when none was stored yet
 }
 
-// Format writes how many devices there are, whatever the verb, so that no verb prints the salt.
-func (s Snapshot) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "snapshot of %d devices, %d skipped", len(s.Devices), len(s.Skipped))
+// orBackground is the context of a call: a nil one counts as context.Background().
+func orBackground(ctx context.Context) context.Context {
+	if ctx == nil {
+		return context.Background()
+	}
+	return ctx
 }

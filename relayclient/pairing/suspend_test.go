@@ -32,7 +32,10 @@ func TestSuspendedMachineReadsTheStoreAnew(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		store := &countingStore{Store: file}
-		reg := NewRegistry(store, WithLogger(slog.New(slog.DiscardHandler)))
+		reg, err := NewRegistry(store, WithLogger(slog.New(slog.DiscardHandler)))
+		if err != nil {
+			t.Fatal(err)
+		}
 		wantLoads := func(what string, want int) {
 			t.Helper()
 			reg.Recipients(t.Context())

@@ -3,11 +3,12 @@ package pairing_test
 import (
 	"context"
 	"errors"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/sealpush/sealpush/relayclient/pairing"
+	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // A store or registry that nobody made must say so: not panic, wait for ever, or pass for one without phones.
@@ -15,7 +16,7 @@ func TestZeroValuesSayWhatTheyLack(t *testing.T) {
 	for name, store := range map[string]pairing.Store{"FileStore": new(pairing.FileStore), "SQLStore": new(pairing.SQLStore)} {
 		_, loadErr := store.Load(t.Context())
 		_, _, pairErr := store.Pair(t.Context(), newDevice("1", "phone"))
-		_, saltErr := store.EnsureSalt(t.Context(), "salt")
+		_, saltErr := store.EnsureSalt(t.Context(), secret.New("salt"))
 		for _, err := range []error{loadErr, pairErr, saltErr, store.Revoke(t.Context(), "1")} {
 			if err == nil || !strings.Contains(err.Error(), "not made by") && !strings.Contains(err.Error(), "was not made") {
 				t.Errorf("%s: %v", name, err)
@@ -33,27 +34,33 @@ func TestZeroValuesSayWhatTheyLack(t *testing.T) {
 			t.Errorf("Registry: %v", err)
 		}
 	}
-	if got.Salt == "" || got.Salt != reg.Salt(t.Context()) {
+	if got.Salt.IsZero() || !got.Salt.Equal(reg.Salt(t.Context())) {
 		t.Error("Registry: the salt must be there, and stay")
 	}
 }
 
-func TestHandlerWithoutItsParts(t *testing.T) {
+func TestConstructorsRefuse(t *testing.T) {
 	reg, _ := newRegistry(&memoryStore{})
-	handler := pairing.Handler(reg, nil, pairing.WithCaller(nil))
-	r := httptest.NewRequest("POST", "/push/devices", strings.NewReader(`{"name":"phone","platform":"ios","pushToken":"token","publicKey":"`+key+`"}`))
-	r.Header.Set("Content-Type", "application/json")
-	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, r)
-	if w.Code != 201 {
-		t.Errorf("without a caller: %d %s", w.Code, w.Body)
-	}
-	defer func() {
-		if text, _ := recover().(string); !strings.Contains(text, "needs a registry") {
-			t.Errorf("panic %q", text)
+	_, noStore := pairing.NewRegistry(nil)
+	_, nilOption := pairing.NewRegistry(&memoryStore{}, nil)
+	_, noSuite := pairing.NewRegistry(&memoryStore{}, pairing.WithSuites())
+	_, unknown := pairing.NewRegistry(&memoryStore{}, pairing.WithSuites(seal.X25519, "kyber"))
+	_, noRegistry := pairing.Handler(nil, nil)
+	_, nilHandlerOption := pairing.Handler(reg, nil, nil)
+	_, nilCaller := pairing.Handler(reg, nil, pairing.WithCaller(nil))
+	_, noCaller := pairing.Handler(reg, nil, pairing.WithOwnDevicesOnly())
+	for want, err := range map[string]error{
+		"NewRegistry needs a store": noStore, "RegistryOption is nil": nilOption, "WithSuites needs a suite": noSuite,
+		`"kyber" is none of`: unknown, "Handler needs a registry": noRegistry, "HandlerOption is nil": nilHandlerOption,
+		"WithCaller needs a function": nilCaller, "WithOwnDevicesOnly needs WithCaller": noCaller,
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
 		}
-	}()
-	pairing.Handler(nil, nil)
+	}
+	if !errors.Is(unknown, seal.ErrUnknownSuite) {
+		t.Errorf("%v is not seal.ErrUnknownSuite", unknown)
+	}
 }
 
 func TestRecipientsWithoutAContext(t *testing.T) {

@@ -1,20 +1,15 @@
 package relaytest
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
+
+	"github.com/sealpush/sealpush/internal/requestbody"
 )
 
-// maxBridgeBody is the size in bytes of the largest request body that either
-// half of a BridgeService reads; more is answered 413.
-const maxBridgeBody = 8 << 10
-
 // A BridgeEndpoint is one of the things that a [BridgeService] is asked for.
-// It is a plain value.
 type BridgeEndpoint string
 
 // The endpoints of the token service and of the push relay.
@@ -30,6 +25,39 @@ const (
 	EndpointPush        BridgeEndpoint = "push"         // POST /push
 	EndpointRelayHealth BridgeEndpoint = "relay-health" // GET /health of the push relay
 )
+
+// tokenEndpoint says what a request to the token service asks for, or "".
+func tokenEndpoint(r *http.Request) BridgeEndpoint {
+	switch r.Method + " " + r.URL.Path {
+	case "POST /token":
+		return EndpointToken
+	case "GET /.well-known/jwks.json":
+		return EndpointJWKS
+	case "POST /clients":
+		return EndpointAddClient
+	case "GET /health":
+		return EndpointTokenHealth
+	}
+	if r.Method == http.MethodDelete && strings.HasPrefix(r.URL.Path, "/clients/") {
+		return EndpointDeleteClient
+	}
+	return ""
+}
+
+// relayEndpoint says what a request to the push relay asks for, or "".
+func relayEndpoint(r *http.Request) BridgeEndpoint {
+	switch r.Method + " " + r.URL.Path {
+	case "POST /register":
+		return EndpointRegister
+	case "DELETE /register":
+		return EndpointUnregister
+	case "POST /push":
+		return EndpointPush
+	case "GET /health":
+		return EndpointRelayHealth
+	}
+	return ""
+}
 
 // Script lines up an answer for the next requests to an endpoint, as many as
 // times says ([Always]: all from now on), after those lined up before. A service
@@ -54,7 +82,7 @@ func (s *BridgeService) RequestCount(endpoint BridgeEndpoint) int {
 	return s.endpoints.counts[endpoint]
 }
 
-// bridgeEndpoints routes requests, counts them, and plays what is scripted.
+// bridgeEndpoints counts requests and plays what is scripted.
 type bridgeEndpoints struct {
 	closing chan struct{}
 	script  script
@@ -84,49 +112,26 @@ func (e *bridgeEndpoints) add(endpoint BridgeEndpoint) {
 	e.counts[endpoint]++
 }
 
-type bridgeRoute struct {
-	endpoint     BridgeEndpoint
-	method, path string
-	serve        http.HandlerFunc
-}
+// maxBridgeBody is the size in bytes of the largest body that is replayed to a
+// service, and one more: both services refuse that.
+const maxBridgeBody = 1<<20 + 1
 
-// routes is a handler whose every answer is JSON, those of 404 and 405 too.
-func (e *bridgeEndpoints) routes(routes []bridgeRoute) http.Handler {
-	mux := http.NewServeMux()
-	allowed := map[string][]string{}
-	for _, route := range routes {
-		mux.Handle(route.method+" "+route.path, e.handler(route))
-		allowed[route.path] = append(allowed[route.path], route.method)
-	}
-	for path, methods := range allowed {
-		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Allow", strings.Join(methods, ", "))
-			writeBridgeError(w, http.StatusMethodNotAllowed, "method not allowed")
-		})
-	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		writeBridgeError(w, http.StatusNotFound, "not found")
-	})
-	return mux
-}
-
-func (e *bridgeEndpoints) handler(route bridgeRoute) http.Handler {
+// before serves with next what is not scripted.
+func (e *bridgeEndpoints) before(next http.Handler, endpointOf func(*http.Request) BridgeEndpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e.add(route.endpoint)
-		// Read before anything else: a server notices that its client has gone
-		// only once the body is read.
-		body, err := io.ReadAll(io.LimitReader(r.Body, maxBridgeBody+1))
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		if e.script.play(e.closing, string(route.endpoint), w, r) {
+		endpoint := endpointOf(r)
+		if endpoint == "" {
+			next.ServeHTTP(w, r)
 			return
 		}
-		switch {
-		case err != nil:
-			writeBridgeError(w, http.StatusBadRequest, "body not readable")
-		case len(body) > maxBridgeBody:
-			writeBridgeError(w, http.StatusRequestEntityTooLarge, "body too large")
-		default:
-			route.serve(w, r)
+		e.add(endpoint)
+		// Read before anything else: a server notices that its client has gone
+		// only once the body is read.
+		body, err := requestbody.Read(w, r, maxBridgeBody)
+		if e.script.play(e.closing, string(endpoint), w, r) {
+			return
 		}
+		r.Body = &requestbody.Replay{Body: body, Err: err}
+		next.ServeHTTP(w, r)
 	})
 }

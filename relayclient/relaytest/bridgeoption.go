@@ -3,21 +3,23 @@ package relaytest
 import (
 	"crypto/rsa"
 	"time"
+
+	"github.com/sealpush/sealpush/relay"
 )
 
 // A BridgeOption changes how a [BridgeService] works. Every [ServerOption] is
-// one too. It is a plain value.
+// one too.
 type BridgeOption interface{ applyBridge(*bridgeConfig) }
 
 type bridgeConfig struct {
-	server        serverConfig
-	tokenLifetime time.Duration
-	hashRounds    int
-	signingKey    *rsa.PrivateKey // nil to make one
+	server serverConfig
+	tokens []relay.TokenOption
+	bridge []relay.BridgeOption
+	lossy  bool
 }
 
 func newBridgeConfig(opts []BridgeOption) bridgeConfig {
-	config := bridgeConfig{tokenLifetime: time.Hour, hashRounds: 100_000}
+	var config bridgeConfig
 	for _, opt := range opts {
 		opt.applyBridge(&config)
 	}
@@ -30,33 +32,24 @@ type bridgeOption func(*bridgeConfig)
 
 func (o bridgeOption) applyBridge(c *bridgeConfig) { o(c) }
 
-// WithTokenLifetime sets how long tokens are valid: an hour unless it is set.
-// Tokens count in whole seconds, so it panics on less than one.
-func WithTokenLifetime(d time.Duration) BridgeOption {
-	if d < time.Second {
-		panic("relaytest: WithTokenLifetime: tokens live for at least a second")
-	}
-	return bridgeOption(func(c *bridgeConfig) { c.tokenLifetime = d.Truncate(time.Second) })
+// WithTokens sets up the token service.
+func WithTokens(opts ...relay.TokenOption) BridgeOption {
+	return bridgeOption(func(c *bridgeConfig) { c.tokens = append(c.tokens, opts...) })
 }
 
-// WithHashRounds sets the PBKDF2 rounds that client secrets are hashed with:
-// 100 000 unless it is set, as deployed. They take some 30 ms for each client and
-// each token, and five times as long under the race detector, so that tests may
-// want fewer. It panics on less than one.
-func WithHashRounds(n int) BridgeOption {
-	if n < 1 {
-		panic("relaytest: WithHashRounds: at least one round is needed")
-	}
-	return bridgeOption(func(c *bridgeConfig) { c.hashRounds = n })
+// WithBridge sets up the push relay.
+func WithBridge(opts ...relay.BridgeOption) BridgeOption {
+	return bridgeOption(func(c *bridgeConfig) { c.bridge = append(c.bridge, opts...) })
 }
 
-// WithSigningKey signs tokens with key, until [BridgeService.RotateKey], instead
-// of with one that is made when it is first needed. That takes a tenth of a
-// second or more, which adds up in a test that starts many services. It panics
-// on a key of fewer than 2048 bits, whose tokens no relay accepts.
-func WithSigningKey(key *rsa.PrivateKey) BridgeOption {
-	if key.N.BitLen() < signingKeyBits {
-		panic("relaytest: WithSigningKey: the key has fewer than 2048 bits")
-	}
-	return bridgeOption(func(c *bridgeConfig) { c.signingKey = key })
-}
+// WithTokenLifetime is WithTokens of [relay.WithTokenLifetime].
+func WithTokenLifetime(d time.Duration) BridgeOption { return WithTokens(relay.WithTokenLifetime(d)) }
+
+// WithHashRounds is WithTokens of [relay.WithHashRounds]. Tests want few: the
+// deployed 100 000 take some 30 ms for each client and each token, and five times
+// as long under the race detector.
+func WithHashRounds(n int) BridgeOption { return WithTokens(relay.WithHashRounds(n)) }
+
+// WithSigningKey is WithTokens of [relay.WithSigningKey]. Making a key takes a tenth
+// of a second or more, which adds up in a test that starts many services.
+func WithSigningKey(key *rsa.PrivateKey) BridgeOption { return WithTokens(relay.WithSigningKey(key)) }

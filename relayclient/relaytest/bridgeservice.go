@@ -2,12 +2,14 @@ package relaytest
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync"
+
+	"github.com/sealpush/sealpush/relay"
 )
 
 // BridgeService is the token service and the push relay that a bridge talks to,
@@ -30,26 +32,34 @@ type BridgeService struct {
 	TokenURL string // base URL of the token service, the issuer of its tokens
 	RelayURL string // base URL of the push relay, the audience of the tokens
 
-	tokens    *tokenService
-	relay     *bridgeRelay
+	tokens    *relay.TokenService
+	bridge    *relay.Bridge
+	keys      *bridgeKeys
+	phones    *bridgePhones
 	endpoints *bridgeEndpoints
 	client    *http.Client
-	servers   []*httptest.Server
+	servers   []*server
 	close     func()
+
+	lossy   bool       // see WithLossyRegistrations
+	writing sync.Mutex // of a lossy list
 }
 
-// NewBridgeService starts both servers. They run until Close.
+// NewBridgeService starts both servers. They run until Close. It panics on an
+// option that [relay.NewTokenService] or
+// [relay.NewBridge] refuses.
 func NewBridgeService(opts ...BridgeOption) *BridgeService {
 	config := newBridgeConfig(opts)
-	s := newBridgeService(config)
-	token := startServer("token", s.TokenHandler(), config.server)
-	relay := startServer("push", s.RelayHandler(), config.server)
-	s.servers = []*httptest.Server{token, relay}
+	token, push := newServer("token", config.server), newServer("push", config.server)
+	s := newBridgeService(token.url, push.url, config)
+	s.servers = []*server{token, push}
+	token.start(s.TokenHandler())
 	s.client = token.Client()
+	s.keys.trust(s.client)
+	push.start(s.RelayHandler())
 	if config.server.inMemory {
-		reachBoth(token, relay)
+		reachBoth(token, push)
 	}
-	s.at(token.URL, relay.URL, s.client)
 	return s
 }
 
@@ -61,25 +71,32 @@ func NewBridgeService(opts ...BridgeOption) *BridgeService {
 // it need not reach it by a name that may be for others alone. It panics on a
 // URL that is not an absolute one of http or https.
 func NewUnstartedBridgeService(tokenURL, relayURL string, opts ...BridgeOption) *BridgeService {
-	s := newBridgeService(newBridgeConfig(opts))
+	s := newBridgeService(strings.TrimSuffix(tokenURL, "/"), strings.TrimSuffix(relayURL, "/"), newBridgeConfig(opts))
 	s.client = http.DefaultClient
-	s.at(mustBaseURL(tokenURL), mustBaseURL(relayURL), &http.Client{Transport: keyTransport{s.TokenHandler()}})
+	s.keys.trust(&http.Client{Transport: keyTransport{s.TokenHandler()}})
 	return s
 }
 
-func mustBaseURL(base string) string {
-	u, err := url.Parse(base)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
-		panic("relaytest: NewUnstartedBridgeService needs absolute http or https URLs, without credentials or query")
-	}
-	return strings.TrimSuffix(base, "/")
-}
-
-func newBridgeService(config bridgeConfig) *BridgeService {
+func newBridgeService(tokenURL, relayURL string, config bridgeConfig) *BridgeService {
 	s := &BridgeService{
-		tokens:    newTokenService(config),
-		relay:     newBridgeRelay(),
+		TokenURL:  tokenURL,
+		RelayURL:  relayURL,
+		keys:      &bridgeKeys{issuer: tokenURL, audience: relayURL},
+		phones:    newBridgePhones(),
 		endpoints: newBridgeEndpoints(),
+
+		lossy: config.lossy,
+	}
+	var err error
+	s.tokens, err = relay.NewTokenService(append(config.tokens, relay.WithIssuer(tokenURL), relay.WithAudience(relayURL))...)
+	if err != nil {
+		panic(fmt.Sprintf("relaytest: %v", err))
+	}
+	quiet := relay.WithBridgeLogger(slog.New(slog.DiscardHandler)) // failures are what a test has asked for
+	s.bridge, err = relay.NewBridge(append(append([]relay.BridgeOption{quiet}, config.bridge...),
+		relay.WithAuthenticator(s.keys), relay.WithBridgeForwarder(s.phones), relay.OnPush(s.phones.record))...)
+	if err != nil {
+		panic(fmt.Sprintf("relaytest: %v", err))
 	}
 	s.close = sync.OnceFunc(func() {
 		s.endpoints.close()
@@ -90,26 +107,13 @@ func newBridgeService(config bridgeConfig) *BridgeService {
 	return s
 }
 
-// at says where the two halves are reached, which their tokens depend on, and
-// how the relay reaches the token service.
-func (s *BridgeService) at(tokenURL, relayURL string, keys *http.Client) {
-	s.TokenURL, s.RelayURL = tokenURL, relayURL
-	s.tokens.issuer, s.tokens.audience = tokenURL, relayURL
-	s.relay.trust(tokenURL, relayURL, keys)
-}
-
 // reachBoth makes the client of one server in memory reach the other as well.
-func reachBoth(token, relay *httptest.Server) {
-	dial := func(s *httptest.Server) func(context.Context, string, string) (net.Conn, error) {
-		return s.Client().Transport.(*http.Transport).DialContext
-	}
-	dialToken, dialRelay := dial(token), dial(relay)
-	relayHost := relay.Listener.Addr().String()
+func reachBoth(token, push *server) {
 	token.Client().Transport.(*http.Transport).DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		if host, _, _ := net.SplitHostPort(address); host == relayHost {
-			return dialRelay(ctx, network, address)
+		if host, _, _ := net.SplitHostPort(address); host == string(push.memory.host) {
+			return push.memory.dial(ctx, network, address)
 		}
-		return dialToken(ctx, network, address)
+		return token.memory.dial(ctx, network, address)
 	}
 }
 
@@ -122,57 +126,44 @@ func (s *BridgeService) Client() *http.Client { return s.client }
 // servers. It may be called more than once.
 func (s *BridgeService) Close() { s.close() }
 
-// TokenHandler is the token service: POST /token, GET /.well-known/jwks.json,
-// POST /clients, DELETE /clients/{id} and GET /health.
+// TokenHandler is the token service, with its script.
 func (s *BridgeService) TokenHandler() http.Handler {
-	return s.endpoints.routes([]bridgeRoute{
-		{EndpointToken, "POST", "/token", s.tokens.serveToken},
-		{EndpointJWKS, "GET", "/.well-known/jwks.json", s.tokens.serveJWKS},
-		{EndpointAddClient, "POST", "/clients", s.tokens.serveAddClient},
-		{EndpointDeleteClient, "DELETE", "/clients/{id}", s.tokens.serveDeleteClient},
-		{EndpointTokenHealth, "GET", "/health", serveHealth},
-	})
+	return s.endpoints.before(s.tokens, tokenEndpoint)
 }
 
-// RelayHandler is the push relay: POST and DELETE /register, POST /push and GET
-// /health.
+// RelayHandler is the push relay, with its script.
 func (s *BridgeService) RelayHandler() http.Handler {
-	return s.endpoints.routes([]bridgeRoute{
-		{EndpointRegister, "POST", "/register", s.relay.authenticated(s.relay.serveRegister)},
-		{EndpointUnregister, "DELETE", "/register", s.relay.authenticated(s.relay.serveUnregister)},
-		{EndpointPush, "POST", "/push", s.relay.authenticated(s.relay.servePush)},
-		{EndpointRelayHealth, "GET", "/health", serveHealth},
-	})
+	return s.endpoints.before(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch endpoint := relayEndpoint(r); {
+		case endpoint == EndpointPush:
+			s.servePush(w, r)
+		case s.lossy && (endpoint == EndpointRegister || endpoint == EndpointUnregister):
+			s.serveLossy(w, r)
+		default:
+			s.bridge.ServeHTTP(w, r)
+		}
+	}), relayEndpoint)
 }
 
-func serveHealth(w http.ResponseWriter, _ *http.Request) {
-	writeBridgeJSON(w, http.StatusOK, bridgeOK{OK: true, Message: "healthy"})
-}
-
-// AdminCredentials are the token service's own client of scope "admin". A token
-// for it, from POST /token, creates and deletes clients.
+// AdminCredentials are [relay.TokenService.AdminCredentials].
 func (s *BridgeService) AdminCredentials() (clientID, clientSecret string) {
-	return adminClientID, s.tokens.adminSecret()
+	return s.tokens.AdminCredentials()
 }
 
-// AddClient creates a client of scope "push:write", as an operator does with
-// POST /clients, and returns its secret. A client of that id is replaced.
+// AddClient is [relay.TokenService.AddClient].
 func (s *BridgeService) AddClient(clientID string) (clientSecret string) {
-	return s.tokens.addClient(clientID, scopePush)
+	return s.tokens.AddClient(clientID)
 }
 
-// Token returns a token as POST /token issues it to a client of scope
-// "push:write", whether or not there is such a client.
-func (s *BridgeService) Token(clientID string) string {
-	token, _ := s.tokens.issue(clientID, scopePush)
-	return token
-}
+// Token is [relay.TokenService.Token].
+func (s *BridgeService) Token(clientID string) string { return s.tokens.Token(clientID) }
 
-// SignToken signs claims with the current key as they are: what it takes to
-// see that a relay refuses an expired token, or one for somebody else. It
-// panics if claims cannot be encoded as JSON.
-func (s *BridgeService) SignToken(claims map[string]any) string {
-	return s.tokens.key().sign(claims)
+// SignToken is [relay.TokenService.SignToken].
+func (s *BridgeService) SignToken(claims map[string]any) string { return s.tokens.SignToken(claims) }
+
+// Devices is [relay.Bridge.Devices].
+func (s *BridgeService) Devices(clientID string) []relay.BridgeDevice {
+	return s.bridge.Devices(clientID)
 }
 
 // RotateKey replaces the key that tokens are signed with. The push relay takes
@@ -180,6 +171,6 @@ func (s *BridgeService) SignToken(claims map[string]any) string {
 // told finds out when it meets a token of the new key, or when the key set that
 // it holds is an hour old.)
 func (s *BridgeService) RotateKey() {
-	s.tokens.rotate()
-	s.relay.forgetKeys()
+	s.tokens.RotateKey()
+	s.keys.forget()
 }

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // bridgeCall is a request to one of a BridgeService's halves.
@@ -23,10 +25,10 @@ type bridgeAnswer struct {
 	Status int         `json:"-"`
 	Header http.Header `json:"-"`
 
-	OK      bool                         `json:"ok"`
-	Message string                       `json:"message"`
-	Error   string                       `json:"error"`
-	Results []relaytest.BridgePushResult `json:"results"`
+	OK      bool                     `json:"ok"`
+	Message string                   `json:"message"`
+	Error   string                   `json:"error"`
+	Results []relay.BridgePushResult `json:"results"`
 
 	AccessToken string `json:"access_token"`
 	TokenType   string `json:"token_type"`
@@ -100,12 +102,12 @@ func TestBridgeServiceFromTokenToPush(t *testing.T) {
 			if got := do(t, s.Client(), register); got.Status != 200 || !got.OK {
 				t.Errorf("register: %+v", got)
 			}
-			want := []relaytest.BridgeDevice{{Token: "aaa", Platform: "ios", BundleID: "com.aptove.ios"}}
+			want := []relay.BridgeDevice{{Token: secret.New("aaa"), Platform: "ios", BundleID: "com.aptove.ios"}}
 			if diff := cmp.Diff(want, s.Devices("bridge-home-office")); diff != "" {
 				t.Error(diff)
 			}
 
-			sent := []relaytest.BridgePushResult{{Platform: "ios", Status: "sent"}}
+			sent := []relay.BridgePushResult{{Platform: "ios", Status: "sent"}}
 			if diff := cmp.Diff(sent, do(t, s.Client(), push).Results); diff != "" {
 				t.Error(diff)
 			}
@@ -115,7 +117,7 @@ func TestBridgeServiceFromTokenToPush(t *testing.T) {
 			}
 			got := pushes[1]
 			got.Time = time.Time{}
-			wantPush := relaytest.BridgePush{Title: "Agent", Body: "New activity", Data: map[string]string{"thread": "7"}, Results: sent}
+			wantPush := relay.BridgePush{ClientID: "bridge-home-office", Title: "Agent", Body: "New activity", Results: sent} // as deployed, without the data
 			if diff := cmp.Diff(wantPush, got); diff != "" {
 				t.Error(diff)
 			}

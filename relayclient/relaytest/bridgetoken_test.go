@@ -4,8 +4,10 @@ import (
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"math/big"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -69,8 +71,13 @@ func TestBadCredentials(t *testing.T) {
 		{"no secret", `{"client_id":"alice"}`, 401, "invalid_client"},
 		{"empty secret", `{"client_id":"bob","client_secret":""}`, 401, "invalid_client"},
 		{"nothing", `{}`, 401, "invalid_client"},
-		{"no JSON", `client_id=alice`, 400, ""},
-		{"no body", ``, 400, ""},
+		{"secret of another length", `{"client_id":"alice","client_secret":"` + secret + `0"}`, 401, "invalid_client"},
+		{"secret in capitals", `{"client_id":"alice","client_secret":"` + strings.ToUpper(secret) + `"}`, 401, "invalid_client"},
+		{"members in capitals", `{"CLIENT_ID":"alice","CLIENT_SECRET":"` + secret + `"}`, 401, "invalid_client"},
+		{"numbers", `{"client_id":1,"client_secret":2}`, 401, "invalid_client"},
+		{"null", `null`, 401, "invalid_client"},
+		{"no JSON", `client_id=alice`, 401, "invalid_client"},
+		{"no body", ``, 401, "invalid_client"},
 		{"too large", `{"client_id":"` + strings.Repeat("a", 8<<10) + `"}`, 413, ""},
 	}
 	for _, tt := range tests {
@@ -99,7 +106,7 @@ func TestClients(t *testing.T) {
 	}
 
 	created := create(admin, `{"client_id":"bridge-1","scope":"push:write"}`)
-	if created.Status != http.StatusCreated || !created.OK || created.ClientSecret == "" {
+	if created.Status != http.StatusCreated || !created.OK || len(created.ClientSecret) != 64 {
 		t.Fatalf("creating a client answered %d %q", created.Status, created.Error)
 	}
 	bridge := fetchToken(t, s, "bridge-1", created.ClientSecret)
@@ -118,13 +125,15 @@ func TestClients(t *testing.T) {
 		{"that exists", admin, `{"client_id":"bridge-1","scope":"push:write"}`, 409},
 		{"that is the admin", admin, `{"client_id":"admin","scope":"admin"}`, 409},
 		{"without id", admin, `{"scope":"push:write"}`, 400},
-		{"with an id that no path can hold", admin, `{"client_id":"a/b","scope":"push:write"}`, 400},
+		{"with an id of 129 bytes", admin, `{"client_id":"` + strings.Repeat("a", 129) + `","scope":"push:write"}`, 400},
+		{"with an id that no log line should have", admin, `{"client_id":"a\nb","scope":"push:write"}`, 400},
+		{"in capitals", admin, `{"CLIENT_ID":"bridge-3","scope":"push:write"}`, 400},
 		{"without scope", admin, `{"client_id":"bridge-3"}`, 400},
 		{"with a scope that nothing asks for", admin, `{"client_id":"bridge-3","scope":"root"}`, 400},
 		{"that is no JSON", admin, `bridge-3`, 400},
 		{"without token", "", `{"client_id":"bridge-3","scope":"push:write"}`, 401},
 		{"with a forged token", relayTokenOf(t, "admin"), `{"client_id":"bridge-3","scope":"push:write"}`, 401},
-		{"with a bridge's token", bridge, `{"client_id":"bridge-3","scope":"admin"}`, 403},
+		{"with a bridge's token", bridge, `{"client_id":"bridge-3","scope":"admin"}`, 401},
 	}
 	for _, tt := range refused {
 		t.Run("client "+tt.name, func(t *testing.T) {
@@ -134,7 +143,7 @@ func TestClients(t *testing.T) {
 		})
 	}
 
-	for _, authorization := range []string{admin, "Basic " + admin} {
+	for _, authorization := range []string{admin, "Basic " + admin, "bearer " + admin, "Bearer  " + admin} {
 		req, err := http.NewRequestWithContext(t.Context(), "DELETE", s.TokenURL+"/clients/bridge-1", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -149,7 +158,7 @@ func TestClients(t *testing.T) {
 			t.Errorf("the admin's token without the Bearer scheme: %s", resp.Status)
 		}
 	}
-	if got := remove(bridge, "bridge-1"); got.Status != http.StatusForbidden {
+	if got := remove(bridge, "bridge-1"); got.Status != http.StatusUnauthorized {
 		t.Errorf("a bridge that deletes itself: %d", got.Status)
 	}
 	if got := remove("", "bridge-1"); got.Status != http.StatusUnauthorized {
@@ -158,8 +167,25 @@ func TestClients(t *testing.T) {
 	if got := remove(admin, "bridge-1"); got.Status != http.StatusOK || !got.OK {
 		t.Errorf("deleting: %+v", got)
 	}
-	if got := remove(admin, "bridge-1"); got.Status != http.StatusNotFound {
+	if got := remove(admin, "bridge-1"); got.Status != http.StatusOK || !got.OK {
 		t.Errorf("deleting twice: %d", got.Status)
+	}
+	for _, id := range []string{"Büro im Keller", "a/b", "50 % off"} {
+		encoded, err := json.Marshal(map[string]string{"client_id": id, "scope": "push:write"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		created := create(admin, string(encoded))
+		if created.Status != http.StatusCreated {
+			t.Errorf("%q: %d %q", id, created.Status, created.Error)
+		}
+		fetchToken(t, s, id, created.ClientSecret)
+		if got := remove(admin, url.PathEscape(id)); got.Status != http.StatusOK {
+			t.Errorf("deleting %q: %d", id, got.Status)
+		}
+		if got := create(admin, string(encoded)); got.Status != http.StatusCreated {
+			t.Errorf("%q was not deleted: %d %q", id, got.Status, got.Error)
+		}
 	}
 	credentials := `{"client_id":"bridge-1","client_secret":"` + created.ClientSecret + `"}`
 	if got := do(t, s.Client(), bridgeCall{"POST", s.TokenURL + "/token", "", credentials}); got.Status != http.StatusUnauthorized {
@@ -179,10 +205,10 @@ func relayTokenOf(t *testing.T, subject string) string {
 
 func TestBridgeOptionsRefuse(t *testing.T) {
 	for name, option := range map[string]func(){
-		"a lifetime below a second": func() { relaytest.WithTokenLifetime(time.Second - 1) },
-		"no rounds":                 func() { relaytest.WithHashRounds(0) },
+		"a lifetime below a second": func() { relaytest.NewBridgeService(relaytest.WithTokenLifetime(time.Second - 1)) },
+		"no rounds":                 func() { relaytest.NewBridgeService(relaytest.WithHashRounds(0)) },
 		"a small key": func() {
-			relaytest.WithSigningKey(&rsa.PrivateKey{PublicKey: rsa.PublicKey{N: big.NewInt(15), E: 3}})
+			relaytest.NewBridgeService(relaytest.WithSigningKey(&rsa.PrivateKey{PublicKey: rsa.PublicKey{N: big.NewInt(15), E: 3}}))
 		},
 		"a misspelt endpoint": func() {
 			relaytest.NewUnstartedBridgeService("https://token.example", "https://push.example").Script("tokens", 1, relaytest.Answer{})

@@ -1,8 +1,9 @@
 // Package relaytest has the other ends of both push protocols, for the tests of
 // a daemon or a bridge and for trying things out on one machine: relays and a
 // token service that run in the test's own process, and the phones behind them.
-// They do what the deployed services do and read the protocols on their own,
-// sharing no code with the clients, so that a misreading on one side shows.
+// The relays and the token service are package relay's, which people run. They read
+// the protocols on their own, sharing no code with the clients, so that a
+// misreading on one side shows.
 //
 // # A daemon's test
 //
@@ -47,15 +48,14 @@
 // # How often a phone is paged
 //
 // A relay owns what a phone gets to see of a flood: it coalesces, suppresses
-// and limits as the hosted relay does (see [Policy]). So a test that sends one
+// and limits as the hosted relay does (see [relay.Policy]). So a test that sends one
 // alert twice finds one message, and the second answer says "coalesced". A test
 // that wants every alert to arrive says [WithoutPolicy]; in a bubble it can also
 // let the windows pass.
 //
 // A relay forwards to its own inbox, from which phones in other processes fetch
-// through [Relay.InboxHandler], or to a [Forwarder] of yours. Package
-// relaytest/apns has Apple's push service, which makes a small relay of one's
-// own of it.
+// through [Relay.InboxHandler]. The relay itself is package relay's: with
+// [WithRelay] a test sets it up.
 //
 // # A bridge's test
 //

@@ -20,7 +20,7 @@ func Example() {
 
 	alert := payload.NewFailure("db1", "nightly-backup")
 	alert.FailReason = "exit status 1"
-	fitted, err := payload.Fit(alert, seal.MaxPlaintext)
+	fitted, err := payload.Fit(alert, seal.X25519.MaxPlaintext(3000))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func Example() {
 		"v":          1,
 		"device":     phone.PushToken(),
 		"ciphertext": ciphertext,
-		"collapseId": fitted.Alert.CollapseID(payload.NewSalt()),
+		"collapseId": alert.CollapseID(payload.NewSalt()),
 		"priority":   "time-sensitive",
 		"event":      false,
 	})

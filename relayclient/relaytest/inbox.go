@@ -3,22 +3,27 @@ package relaytest
 import (
 	"context"
 	"strings"
-)
+	"time"
 
-// deviceKey is what a device token is known by: hex digits mean the same in
-// either case.
-func deviceKey(token string) string { return strings.ToLower(token) }
+	"github.com/sealpush/sealpush/relay"
+	"github.com/sealpush/sealpush/relay/apns"
+	"github.com/sealpush/sealpush/secret"
+)
 
 // inbox keeps the messages that were forwarded, for phones to fetch.
 type inbox struct {
 	monitor
 	id        string // tells this inbox's numbers from another's
 	forwarded int    // messages so far
-	messages  history[Message]
+	messages  history[apns.Message]
 }
 
-// Forward makes an inbox the push service behind a relay.
-func (b *inbox) Forward(_ context.Context, m Message) error {
+// Device makes an inbox the push service behind a relay; it takes Apple's tokens.
+func (b *inbox) Device(token string) (string, error) { return apns.DeviceName(token) }
+
+// Forward keeps the message that Apple's push service would get.
+func (b *inbox) Forward(_ context.Context, e relay.Envelope) error {
+	m := apns.NewMessage(e, time.Now())
 	b.Lock()
 	defer b.Unlock()
 	b.forwarded++
@@ -28,11 +33,11 @@ func (b *inbox) Forward(_ context.Context, m Message) error {
 }
 
 // of returns the messages to one device; the caller holds the mutex.
-func (b *inbox) of(device string) []Message {
-	var found []Message
-	key := deviceKey(device)
+func (b *inbox) of(device string) []apns.Message {
+	var found []apns.Message
+	token := secret.New(strings.ToLower(device))
 	for _, m := range b.messages.latest() {
-		if deviceKey(m.Device) == key {
+		if m.Device.Equal(token) {
 			found = append(found, m)
 		}
 	}
@@ -42,7 +47,7 @@ func (b *inbox) of(device string) []Message {
 // Inbox returns the messages forwarded to a device token so far, oldest first.
 // The relay keeps the latest ones of all devices together, as many as
 // [WithHistory] says.
-func (r *Relay) Inbox(deviceToken string) []Message {
+func (r *Relay) Inbox(deviceToken string) []apns.Message {
 	r.inbox.Lock()
 	defer r.inbox.Unlock()
 	return r.inbox.of(deviceToken)
@@ -51,8 +56,8 @@ func (r *Relay) Inbox(deviceToken string) []Message {
 // WaitInbox waits until at least n messages were forwarded to a device token
 // and returns what [Relay.Inbox] does. When ctx is done first, the error is its
 // cause and the messages are those that came.
-func (r *Relay) WaitInbox(ctx context.Context, deviceToken string, n int) ([]Message, error) {
-	var found []Message
+func (r *Relay) WaitInbox(ctx context.Context, deviceToken string, n int) ([]apns.Message, error) {
+	var found []apns.Message
 	err := r.inbox.await(ctx, func() bool {
 		found = r.inbox.of(deviceToken)
 		return len(found) >= n

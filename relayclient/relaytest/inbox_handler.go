@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sealpush/sealpush/relay/apns"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // Bounds of one fetch.
@@ -48,20 +51,19 @@ type fetchedMessage struct {
 
 func (r *Relay) serveInbox(w http.ResponseWriter, req *http.Request) {
 	if req.Method != http.MethodGet {
-		refusal := refuse(http.StatusMethodNotAllowed, "method must be GET")
-		refusal.allow = http.MethodGet
-		refusal.write(w)
+		w.Header().Set("Allow", http.MethodGet)
+		refuse(w, http.StatusMethodNotAllowed, "method must be GET")
 		return
 	}
 	scheme, device, _ := strings.Cut(req.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") || checkDevice(device) != "" {
+	if _, err := apns.DeviceName(device); err != nil || !strings.EqualFold(scheme, "Bearer") {
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		refuse(http.StatusUnauthorized, "Authorization must be Bearer and the phone's push token in hex").write(w)
+		refuse(w, http.StatusUnauthorized, "Authorization must be Bearer and the phone's push token in hex")
 		return
 	}
 	after, ok := r.inbox.position(req.URL.Query().Get("after"))
 	if !ok {
-		refuse(http.StatusBadRequest, "after must be what next was in an earlier answer").write(w)
+		refuse(w, http.StatusBadRequest, "after must be what next was in an earlier answer")
 		return
 	}
 
@@ -70,12 +72,22 @@ func (r *Relay) serveInbox(w http.ResponseWriter, req *http.Request) {
 	defer context.AfterFunc(r.life, cancel)()
 	answer := r.inbox.fetch(ctx, device, after)
 	if len(answer.Messages) == 0 && r.life.Err() != nil {
-		refuse(http.StatusServiceUnavailable, "the relay is closed").write(w)
+		refuse(w, http.StatusServiceUnavailable, "the relay is closed")
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	json.NewEncoder(w).Encode(answer) // fails only when the phone is gone
+}
+
+// refuse answers with an error in the shape of the relay's own.
+func refuse(w http.ResponseWriter, status int, problem string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(struct {
+		V     int    `json:"v"`
+		Error string `json:"error"`
+	}{1, problem})
 }
 
 // position reads what an answer said in next: how many messages the inbox had
@@ -120,13 +132,13 @@ func (b *inbox) from(device string, after int) fetched {
 	dropped := b.forwarded - len(kept)
 	after = min(max(after, dropped), b.forwarded)
 	found := fetched{Messages: []fetchedMessage{}}
-	key := deviceKey(device)
+	token := secret.New(strings.ToLower(device))
 	for _, m := range kept[after-dropped:] {
 		if len(found.Messages) == inboxBatch {
 			break
 		}
 		after++
-		if deviceKey(m.Device) == key {
+		if m.Device.Equal(token) {
 			found.Messages = append(found.Messages, fetchedMessage{m.Header, m.Payload})
 		}
 	}

@@ -14,13 +14,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sealpush/sealpush/relay/apns"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/secret"
 )
 
 type fetchAnswer struct {
 	status   int
 	header   http.Header
-	Messages []relaytest.Message // of which JSON leaves the device token out
+	Messages []apns.Message // of which JSON leaves the device token out
 	Next     string
 	Error    string
 }
@@ -43,7 +45,7 @@ func serve(relay *relaytest.Relay, req *http.Request) fetchAnswer {
 }
 
 // collapseIDs are those of the messages, in their order.
-func collapseIDs(messages []relaytest.Message) []string {
+func collapseIDs(messages []apns.Message) []string {
 	ids := []string{}
 	for _, m := range messages {
 		ids = append(ids, m.Header.Get("apns-collapse-id"))
@@ -63,7 +65,7 @@ func TestInboxHandlerHandsOutEachMessageOnce(t *testing.T) {
 			t.Errorf("answered %d (-want +got)\n%s", first.status, diff)
 		}
 		for i, m := range relay.Inbox(device) {
-			m.Device = ""
+			m.Device = secret.Text{}
 			if diff := cmp.Diff(m, first.Messages[i]); diff != "" {
 				t.Errorf("message %d (-want +got)\n%s", i, diff)
 			}

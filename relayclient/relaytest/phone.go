@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/sealpush/sealpush/payload"
+	"github.com/sealpush/sealpush/relay/apns"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // A Phone is a paired phone: it holds a private key and a push token, and reads
@@ -30,7 +33,7 @@ type phoneSecrets struct {
 	token string
 }
 
-// A PhoneOption sets up a [Phone]. It is a plain value.
+// A PhoneOption sets up a [Phone].
 type PhoneOption func(*phoneSecrets)
 
 // WithPrivateKey gives the phone a key that was made before, say to read what
@@ -45,8 +48,8 @@ func WithPrivateKey(key seal.PrivateKey) PhoneOption {
 // WithPushToken gives the phone a push token: 16 to 512 hex digits. It panics
 // on anything else.
 func WithPushToken(token string) PhoneOption {
-	if problem := checkDevice(token); problem != "" {
-		panic("relaytest: WithPushToken: the token " + problem)
+	if _, err := apns.DeviceName(token); err != nil {
+		panic("relaytest: WithPushToken: the token " + err.Error())
 	}
 	return func(s *phoneSecrets) { s.token = token }
 }
@@ -70,7 +73,7 @@ func (p *Phone) PublicKey() seal.PublicKey { return p.secrets().key.Public() }
 // phone, its daemon and the relay.
 func (p *Phone) PushToken() string { return p.secrets().token }
 
-// A Notification is what the app would show. It is a plain value.
+// A Notification is what the app would show.
 type Notification struct {
 	Alert payload.Alert
 	// Stale marks an alert built more than [payload.FreshFor] ago, which may be
@@ -82,12 +85,12 @@ type Notification struct {
 // Open reads one message. The error is about a message for another phone, one
 // that would not wake the app's extension, a box that this phone cannot open
 // ([seal.ErrOpen]), or a plaintext that is no alert (as of [payload.Parse]).
-func (p *Phone) Open(m Message) (Notification, error) {
-	if deviceKey(m.Device) != deviceKey(p.secrets().token) {
+func (p *Phone) Open(m apns.Message) (Notification, error) {
+	if !sameDevice(m.Device.Reveal(), p.secrets().token) {
 		return Notification{}, errors.New("relaytest: the message is for another phone")
 	}
-	if len(m.Payload) > maxPayload {
-		return Notification{}, fmt.Errorf("relaytest: a payload of %d bytes is not delivered, %d are", len(m.Payload), maxPayload)
+	if len(m.Payload) > apns.MaxPayload {
+		return Notification{}, fmt.Errorf("relaytest: a payload of %d bytes is not delivered, %d are", len(m.Payload), apns.MaxPayload)
 	}
 	var received struct {
 		APS struct {
@@ -114,6 +117,11 @@ func (p *Phone) Open(m Message) (Notification, error) {
 		return Notification{}, fmt.Errorf("relaytest: %w", err)
 	}
 	return Notification{Alert: alert, Stale: alert.Stale(time.Now())}, nil
+}
+
+// sameDevice compares two device tokens in hex.
+func sameDevice(a, b string) bool {
+	return secret.New(strings.ToLower(a)).Equal(secret.New(strings.ToLower(b)))
 }
 
 // Received opens what is in the relay's inbox for this phone, oldest first. The

@@ -15,14 +15,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sealpush/sealpush/payload"
+	"github.com/sealpush/sealpush/relay/apns"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // pageTo seals an alert to a phone and posts it.
 func pageTo(t testing.TB, relay *relaytest.Relay, phone *relaytest.Phone, alert payload.Alert) {
 	t.Helper()
-	fitted, err := payload.Fit(alert, seal.MaxPlaintext)
+	fitted, err := payload.Fit(alert, seal.X25519.MaxPlaintext(3000))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,11 +115,11 @@ func TestPhoneRefusesMessages(t *testing.T) {
 		"another version": `{"aps":{"mutable-content":1},"v":2,"ciphertext":"` + box + `"}`,
 		"no ciphertext":   `{"aps":{"mutable-content":1},"v":1}`,
 		"not an alert":    `{"aps":{"mutable-content":1},"v":1,"ciphertext":"` + box + `"}`,
-		"too large":       pad(`{"aps":{"mutable-content":1},"v":1,"ciphertext":"`+box+`"}`, 4097),
+		"too large":       `{"aps":{"mutable-content":1},"v":1,"ciphertext":"` + box + `"}` + strings.Repeat(" ", 4097),
 	}
 	for name, body := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := phone.Open(relaytest.Message{Device: phone.PushToken(), Payload: json.RawMessage(body)})
+			got, err := phone.Open(apns.Message{Device: secret.New(phone.PushToken()), Payload: json.RawMessage(body)})
 			if err == nil {
 				t.Errorf("opened %v", got)
 			}

@@ -8,7 +8,11 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
+
+	"github.com/sealpush/sealpush/relay"
 )
 
 // A Request is one HTTP request as a relay received it, before anything was
@@ -28,20 +32,25 @@ type Request struct {
 
 // Envelope reads the request's body as the relay does. The error says which
 // member is wrong and how.
-func (r Request) Envelope() (Envelope, error) {
-	e, err := parseEnvelope(r.Body)
-	if err != nil {
-		return Envelope{}, fmt.Errorf("relaytest: %w", err)
-	}
-	return e, nil
-}
+func (r Request) Envelope() (relay.Envelope, error) { return relay.ParseEnvelope(r.Body) }
 
 // Format prints the request's method, path and size, for every verb.
 func (r Request) Format(s fmt.State, _ rune) { io.WriteString(s, r.String()) }
 
 // String describes the request by its method, path and size.
 func (r Request) String() string {
-	return fmt.Sprintf("%s %s, %d bytes", r.Method, r.Path, len(r.Body))
+	return printable(fmt.Sprintf("%s %s, %d bytes", r.Method, r.Path, len(r.Body)))
+}
+
+// printable puts U+FFFD in the place of what a terminal would act on, in a text
+// with parts that a client chose.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
 }
 
 // LogValue logs what [Request.String] says.
@@ -78,6 +87,9 @@ func (r *record) enter() (leave func()) {
 }
 
 func (r *record) add(req *http.Request, body []byte) {
+	if r.requests.limit == 0 {
+		return
+	}
 	request := Request{
 		Time:   time.Now(),
 		Method: req.Method,

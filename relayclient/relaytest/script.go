@@ -24,7 +24,6 @@ const Always = -1
 //
 // Both waits end with the request and with the server's Close. A server does
 // nothing with a request that Answer has answered, except to record it.
-// It is a plain value.
 type Answer struct {
 	Delay  time.Duration
 	Hold   <-chan struct{}

@@ -4,11 +4,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"time"
 )
 
 // A ServerOption says how a [Relay] or a [BridgeService] is reached. By default
 // it listens on a free port of the loopback interface, without TLS.
-// It is a plain value.
 type ServerOption func(*serverConfig)
 
 type serverConfig struct {
@@ -27,32 +27,51 @@ func InMemory() ServerOption { return func(c *serverConfig) { c.inMemory = true 
 // server's Client trusts.
 func WithTLS() ServerOption { return func(c *serverConfig) { c.tls = true } }
 
-// startServer serves handler. What Relay and BridgeService have in common: the
-// server they return has a client that reaches it, and its Close waits for the
-// requests in hand. Name tells servers in memory apart in URLs.
-func startServer(name string, handler http.Handler, config serverConfig) *httptest.Server {
-	if !config.inMemory {
-		s := httptest.NewUnstartedServer(handler)
-		start(s, config)
-		return s
+// newServer makes a server that listens already and serves nothing before its
+// start is called. Name tells servers in memory apart in URLs. The client that
+// it has once it is started reaches it, and its Close waits for the requests in
+// hand.
+func newServer(name string, config serverConfig) *server {
+	s := &server{config: config}
+	if config.inMemory {
+		s.memory = newMemoryListener(name + ".sealpush.test")
+		s.Server = &httptest.Server{Listener: s.memory, Config: &http.Server{}}
+	} else {
+		s.Server = httptest.NewUnstartedServer(nil)
 	}
-	listener := newMemoryListener(name + ".sealpush.test")
-	s := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler}}
-	start(s, config)
-	transport := s.Client().Transport.(*http.Transport)
-	transport.DialContext = listener.dial
+	scheme := "http://"
 	if config.tls {
-		transport.TLSClientConfig.ServerName = "example.com" // a name in httptest's certificate
+		scheme = "https://"
 	}
+	s.url = scheme + s.Listener.Addr().String()
 	return s
 }
 
-func start(s *httptest.Server, config serverConfig) {
-	s.Config.ConnState = config.connState
-	if config.tls {
+// A server is what Relay and BridgeService have in common.
+type server struct {
+	*httptest.Server
+	url    string // where it will be reached
+	config serverConfig
+	memory *memoryListener // nil for a socket
+}
+
+func (s *server) start(handler http.Handler) {
+	s.Config.Handler = handler
+	s.Config.ReadHeaderTimeout = 10 * time.Second
+	s.Config.MaxHeaderBytes = 64 << 10
+	s.Config.ConnState = s.config.connState
+	if s.config.tls {
 		s.EnableHTTP2 = true
 		s.StartTLS()
+	} else {
+		s.Start()
+	}
+	if s.memory == nil {
 		return
 	}
-	s.Start()
+	transport := s.Client().Transport.(*http.Transport)
+	transport.DialContext = s.memory.dial
+	if s.config.tls {
+		transport.TLSClientConfig.ServerName = "example.com" // a name in httptest's certificate
+	}
 }

@@ -42,7 +42,8 @@ func TestServerIsReached(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := startServer("relay", hello, tt.config)
+			s := newServer("relay", tt.config)
+			s.start(hello)
 			defer s.Close()
 			if got := get(t, s.Client(), s.URL); got != tt.proto {
 				t.Errorf("served over %s, want %s", got, tt.proto)
@@ -59,12 +60,13 @@ func TestServerIsReached(t *testing.T) {
 func TestServerInBubble(t *testing.T) {
 	for _, config := range []serverConfig{{inMemory: true}, {inMemory: true, tls: true}} {
 		synctest.Test(t, func(t *testing.T) {
-			s := startServer("relay", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s := newServer("relay", config)
+			s.start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				select {
 				case <-time.After(time.Minute):
 				case <-r.Context().Done():
 				}
-			}), config)
+			}))
 			start := time.Now()
 			get(t, s.Client(), s.URL)
 			if waited := time.Since(start); waited != time.Minute {

@@ -3,8 +3,9 @@
 //
 //	go run -C examples/bridge ./client PAIRING_URL
 //
-// Each line that is typed goes to the agent, and each message of the agent is a
-// line on standard output. An empty line closes the connection, as a phone in a
+// Each line that is typed goes to the agent, as the text of a JSON-RPC notification
+// unless it is JSON itself, and each message of the agent is a line on standard
+// output. An empty line closes the connection, as a phone in a
 // pocket does: what the agent says now wakes the phone. The next empty line
 // connects again and fetches what was kept. Control-C ends it.
 //
@@ -62,7 +63,7 @@ func run(ctx context.Context, pairingURL string) error {
 	deviceToken := fmt.Sprintf("%x", sha256.Sum256([]byte(rand.Text())))
 	for {
 		conn, _, err := websocket.Dial(ctx, paired.URL, &websocket.DialOptions{
-			HTTPClient: client, HTTPHeader: http.Header{"Authorization": {"Bearer " + paired.AuthToken}},
+			HTTPClient: client, HTTPHeader: http.Header{"Authorization": {"Bearer " + paired.AuthToken.Reveal()}},
 		})
 		if err != nil {
 			return err
@@ -132,7 +133,7 @@ func talk(ctx context.Context, conn *websocket.Conn, typed <-chan string) (again
 			if line == "" {
 				return true, conn.Close(websocket.StatusNormalClosure, "")
 			}
-			if err := send(ctx, conn, line); err != nil {
+			if err := send(ctx, conn, jsonRPC(line)); err != nil {
 				return false, err
 			}
 		case err := <-ended:
@@ -143,6 +144,15 @@ func talk(ctx context.Context, conn *websocket.Conn, typed <-chan string) (again
 			return false, err
 		}
 	}
+}
+
+// jsonRPC returns what was typed as a message for the agent.
+func jsonRPC(typed string) string {
+	if json.Valid([]byte(typed)) {
+		return typed
+	}
+	text, _ := json.Marshal(typed)
+	return `{"jsonrpc":"2.0","method":"say","params":{"text":` + string(text) + `}}`
 }
 
 func send(ctx context.Context, conn *websocket.Conn, message string) error {

@@ -26,7 +26,10 @@ func useRegistry(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	registry := pairing.NewRegistry(store)
+	registry, err := pairing.NewRegistry(store)
+	if err != nil {
+		return err
+	}
 
 	defer db.Close()
 	_, err = registry.Devices(ctx)

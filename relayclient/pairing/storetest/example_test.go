@@ -14,6 +14,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/pairing/storetest"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // auditStore is a store of one's own: it writes down who was let in and who was taken out. One that keeps the devices
@@ -74,7 +75,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	ctx := context.Background()
-	phone := pairing.Device{ID: "02177c7da112d2b0", Name: "parker-iphone", Platform: "ios", PushToken: "c6a5387777330bdb",
+	phone := pairing.Device{ID: "02177c7da112d2b0", Name: "parker-iphone", Platform: "ios", PushToken: secret.New("c6a5387777330bdb"),
 		PublicKey: seal.GenerateKey().Public(), CreatedAt: time.Now(), CreatedBy: "parker"}
 	for range 2 { // the second time it is updated
 		if _, _, err := store.Pair(ctx, phone); err != nil {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/pairing/storetest"
+	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // faultyStore is a good store of which some methods are replaced.
@@ -22,7 +24,7 @@ type faultyStore struct {
 	load   func(context.Context) (pairing.Snapshot, error)
 	pair   func(context.Context, pairing.Device) (pairing.Device, bool, error)
 	revoke func(context.Context, string) error
-	salt   func(context.Context, string) (string, error)
+	salt   func(context.Context, secret.Text) (secret.Text, error)
 }
 
 func (s *faultyStore) Load(ctx context.Context) (pairing.Snapshot, error) {
@@ -46,7 +48,7 @@ func (s *faultyStore) Revoke(ctx context.Context, id string) error {
 	return s.Store.Revoke(ctx, id)
 }
 
-func (s *faultyStore) EnsureSalt(ctx context.Context, candidate string) (string, error) {
+func (s *faultyStore) EnsureSalt(ctx context.Context, candidate secret.Text) (secret.Text, error) {
 	if s.salt != nil {
 		return s.salt(ctx, candidate)
 	}
@@ -63,14 +65,14 @@ var faults = []struct {
 	{"a salt out of nowhere", "empty", func(good pairing.Store) *faultyStore {
 		return &faultyStore{load: func(ctx context.Context) (pairing.Snapshot, error) {
 			snap, err := good.Load(ctx)
-			snap.Salt = "built in"
+			snap.Salt = secret.New("built in")
 			return snap, err
 		}}
 	}},
 	{"a short column", "pair keeps every field", func(good pairing.Store) *faultyStore {
 		return &faultyStore{pair: func(ctx context.Context, d pairing.Device) (pairing.Device, bool, error) {
-			d.PushToken = d.PushToken[:min(255, len(d.PushToken))]
-			d.PushToken = strings.ToValidUTF8(d.PushToken, "")
+			token := d.PushToken.Reveal()
+			d.PushToken = secret.New(strings.ToValidUTF8(token[:min(255, len(token))], ""))
 			return good.Pair(ctx, d)
 		}}
 	}},
@@ -84,11 +86,11 @@ var faults = []struct {
 		return &faultyStore{revoke: func(context.Context, string) error { return errBroken }}
 	}},
 	{"a salt that cannot be stored", "salt", func(pairing.Store) *faultyStore {
-		return &faultyStore{salt: func(context.Context, string) (string, error) { return "", errBroken }}
+		return &faultyStore{salt: func(context.Context, secret.Text) (secret.Text, error) { return secret.Text{}, errBroken }}
 	}},
 	{"a place that is not ready", "many nodes meet an empty place at once", func(pairing.Store) *faultyStore {
 		return &faultyStore{
-			salt: func(context.Context, string) (string, error) { return "", errBroken },
+			salt: func(context.Context, secret.Text) (secret.Text, error) { return secret.Text{}, errBroken },
 			pair: func(_ context.Context, d pairing.Device) (pairing.Device, bool, error) { return d, false, errBroken },
 		}
 	}},
@@ -101,13 +103,28 @@ var faults = []struct {
 			return d, true, err
 		}}
 	}},
+	{"who paired last is not kept", "pair keeps every field", func(good pairing.Store) *faultyStore {
+		return &faultyStore{pair: func(ctx context.Context, d pairing.Device) (pairing.Device, bool, error) {
+			d.UpdatedBy = ""
+			return good.Pair(ctx, d)
+		}}
+	}},
+	{"a suite that is not kept", "pair keeps every field", func(good pairing.Store) *faultyStore {
+		return &faultyStore{load: func(ctx context.Context) (pairing.Snapshot, error) {
+			snap, err := good.Load(ctx)
+			for i := range snap.Devices {
+				snap.Devices[i].Suite = seal.X25519
+			}
+			return snap, err
+		}}
+	}},
 	{"a revocation that is forgotten", "revoke", func(pairing.Store) *faultyStore {
 		return &faultyStore{revoke: func(context.Context, string) error { return nil }}
 	}},
 	{"a salt that Load does not tell", "salt", func(good pairing.Store) *faultyStore {
 		return &faultyStore{load: func(ctx context.Context) (pairing.Snapshot, error) {
 			snap, err := good.Load(ctx)
-			snap.Salt = ""
+			snap.Salt = secret.Text{}
 			return snap, err
 		}}
 	}},
@@ -163,7 +180,7 @@ var faults = []struct {
 		}
 	}},
 	{"the last salt wins", "salt", func(pairing.Store) *faultyStore {
-		return &faultyStore{salt: func(_ context.Context, candidate string) (string, error) { return candidate, nil }}
+		return &faultyStore{salt: func(_ context.Context, candidate secret.Text) (secret.Text, error) { return candidate, nil }}
 	}},
 	{"a cache that is handed out", "a snapshot is the caller's", func(good pairing.Store) *faultyStore {
 		load := sync.OnceValues(func() (pairing.Snapshot, error) { return good.Load(context.Background()) })
@@ -176,8 +193,8 @@ var faults = []struct {
 	}},
 	{"a salt a node", "many nodes meet an empty place at once", func(pairing.Store) *faultyStore {
 		var once sync.Once
-		var salt string
-		return &faultyStore{salt: func(_ context.Context, candidate string) (string, error) {
+		var salt secret.Text
+		return &faultyStore{salt: func(_ context.Context, candidate secret.Text) (secret.Text, error) {
 			once.Do(func() { salt = candidate })
 			return salt, nil
 		}}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // Backend says how to get at the stores under test. It is a plain value.
@@ -64,7 +65,7 @@ func Run(t *testing.T, b Backend) {
 func testEmpty(t *testing.T, b Backend) {
 	s := b.Open(t, b.New(t))
 	snap := load(t, s)
-	if len(snap.Devices) != 0 || snap.Salt != "" || len(snap.Skipped) != 0 {
+	if len(snap.Devices) != 0 || !snap.Salt.IsZero() {
 		t.Errorf("got %+v, want nothing", snap)
 	}
 	if err := s.Revoke(t.Context(), newID()); !errors.Is(err, pairing.ErrUnknownDevice) {
@@ -78,11 +79,12 @@ func testPair(t *testing.T, b Backend) {
 	var want []pairing.Device
 	for _, change := range []func(*pairing.Device){
 		func(d *pairing.Device) {},
-		func(d *pairing.Device) { d.CreatedBy = "" },
+		func(d *pairing.Device) { d.CreatedBy, d.UpdatedBy = "", "" },
+		func(d *pairing.Device) { d.Suite, d.PublicKey = seal.XWing, seal.XWing.GenerateKey().Public() },
 		func(d *pairing.Device) { d.Name, d.Platform = "tablette d'été \"🚀\" <&>\\", "Ünïx\t\u2028" },
 		func(d *pairing.Device) {
 			d.Name, d.Platform = strings.Repeat("é", 64), strings.Repeat("😀", 32)
-			d.PushToken = strings.Repeat("😀", 512)
+			d.PushToken = secret.New(strings.Repeat("😀", 512))
 		},
 		func(d *pairing.Device) { d.CreatedAt = d.CreatedAt.AddDate(-1, 0, 0) },
 		func(d *pairing.Device) { d.PushToken = want[0].PushToken }, // one phone, reinstalled: a new key, the same token
@@ -106,10 +108,12 @@ func testPairAgain(t *testing.T, b Backend) {
 	bystander, first := pair(t, s, newDevice("bystander")), pair(t, s, newDevice("phone"))
 
 	again := newDevice("renamed")
-	again.PublicKey, again.Platform, again.PushToken = first.PublicKey, "android", "another token"
+	again.PublicKey, again.Platform, again.PushToken = first.PublicKey, "android", secret.New("another token")
 	again.CreatedAt, again.CreatedBy = first.CreatedAt.Add(time.Hour), "somebody else"
+	again.UpdatedAt, again.UpdatedBy = first.UpdatedAt.Add(time.Hour), ""
 	want := first
 	want.Name, want.Platform, want.PushToken = again.Name, again.Platform, again.PushToken
+	want.UpdatedAt, want.UpdatedBy = again.UpdatedAt, again.UpdatedBy
 
 	stored, created, err := other.Pair(t.Context(), again)
 	if err != nil || created {
@@ -153,12 +157,12 @@ func testSalt(t *testing.T, b Backend) {
 	place := b.New(t)
 	s, other := b.Open(t, place), b.Open(t, place)
 	for node, store := range map[string]pairing.Store{"one node": s, "another": other, "the first again": s} {
-		got, err := store.EnsureSalt(t.Context(), "candidate of "+node)
-		if err != nil || !strings.HasPrefix(got, "candidate of ") {
-			t.Fatalf("%s: got %q, %v", node, got, err)
+		got, err := store.EnsureSalt(t.Context(), secret.New("candidate of "+node))
+		if err != nil || !strings.HasPrefix(got.Reveal(), "candidate of ") {
+			t.Fatalf("%s: got %q, %v", node, got.Reveal(), err)
 		}
-		if stored := load(t, s).Salt; stored != got || load(t, other).Salt != got {
-			t.Errorf("%s: got %q, stored is %q", node, got, stored)
+		if stored := load(t, s).Salt; !stored.Equal(got) || !load(t, other).Salt.Equal(got) {
+			t.Errorf("%s: got %q, stored is %q", node, got.Reveal(), stored.Reveal())
 		}
 	}
 	salt := load(t, s).Salt
@@ -166,8 +170,8 @@ func testSalt(t *testing.T, b Backend) {
 	if err := other.Revoke(t.Context(), d.ID); err != nil {
 		t.Fatal(err)
 	}
-	if got := load(t, s).Salt; got != salt {
-		t.Errorf("after pairing and revoking the salt is %q, want %q", got, salt)
+	if got := load(t, s).Salt; !got.Equal(salt) {
+		t.Errorf("after pairing and revoking the salt is %q, want %q", got.Reveal(), salt.Reveal())
 	}
 }
 
@@ -186,7 +190,7 @@ func testContext(t *testing.T, b Backend) {
 	cancel()
 	_, loadErr := s.Load(ctx)
 	_, _, pairErr := s.Pair(ctx, newDevice("never paired"))
-	_, saltErr := s.EnsureSalt(ctx, "never stored")
+	_, saltErr := s.EnsureSalt(ctx, secret.New("never stored"))
 	for call, err := range map[string]error{
 		"Load": loadErr, "Pair": pairErr, "EnsureSalt": saltErr, "Revoke": s.Revoke(ctx, d.ID)} {
 		if !errors.Is(err, context.Canceled) {
@@ -195,7 +199,7 @@ func testContext(t *testing.T, b Backend) {
 	}
 	snap := load(t, s)
 	checkDevices(t, "Load", snap.Devices, d)
-	if snap.Salt != salt {
+	if !snap.Salt.Equal(salt) {
 		t.Error("a salt was stored")
 	}
 }
@@ -212,10 +216,11 @@ func testFirstUse(t *testing.T, b Backend) {
 		done.Go(func() {
 			start.Done()
 			start.Wait()
-			var err error
-			if salts[i], err = s.EnsureSalt(t.Context(), newID()); err != nil {
+			salt, err := s.EnsureSalt(t.Context(), secret.New(newID()))
+			if err != nil {
 				t.Errorf("EnsureSalt: %v", err)
 			}
+			salts[i] = salt.Reveal()
 			if _, _, err := s.Pair(t.Context(), newDevice("phone")); err != nil {
 				t.Errorf("Pair: %v", err)
 			}
@@ -223,8 +228,8 @@ func testFirstUse(t *testing.T, b Backend) {
 	}
 	done.Wait()
 	snap := load(t, b.Open(t, place))
-	if len(slices.Compact(salts)) != 1 || salts[0] == "" || snap.Salt != salts[0] {
-		t.Errorf("the nodes got the salts %q, stored is %q", salts, snap.Salt)
+	if len(slices.Compact(salts)) != 1 || salts[0] == "" || snap.Salt.Reveal() != salts[0] {
+		t.Errorf("the nodes got the salts %q, stored is %q", salts, snap.Salt.Reveal())
 	}
 	if len(snap.Devices) != nodes {
 		t.Errorf("%d devices are paired, want %d", len(snap.Devices), nodes)
@@ -252,8 +257,10 @@ func pair(t *testing.T, s pairing.Store, d pairing.Device) pairing.Device {
 // newDevice is a device with a key and an id of its own, as a Registry hands it to a store.
 func newDevice(name string) pairing.Device {
 	id := newID()
-	return pairing.Device{ID: id, Name: name, Platform: "ios", PushToken: "token-" + id, PublicKey: seal.GenerateKey().Public(),
-		CreatedAt: time.Date(2026, 7, 23, 14, 0, 0, 0, time.UTC), CreatedBy: "parker"}
+	return pairing.Device{ID: id, Name: name, Platform: "ios", PushToken: secret.New("token-" + id),
+		Suite: seal.X25519, PublicKey: seal.GenerateKey().Public(),
+		CreatedAt: time.Date(2026, 7, 23, 14, 0, 0, 0, time.UTC), CreatedBy: "parker",
+		UpdatedAt: time.Date(2026, 7, 24, 14, 0, 0, 0, time.UTC), UpdatedBy: "quinn"}
 }
 
 // checkDevices compares two sets of devices. It spells them out, tokens and all, where a Device would print less.
@@ -262,8 +269,8 @@ func checkDevices(t *testing.T, where string, got []pairing.Device, want ...pair
 	spell := func(devices []pairing.Device) string {
 		var lines []string
 		for _, d := range devices {
-			lines = append(lines, fmt.Sprintf("%s %q %q %q %s %s %q", d.ID, d.Name, d.Platform, d.PushToken, d.PublicKey,
-				d.CreatedAt.Format(time.RFC3339Nano), d.CreatedBy))
+			lines = append(lines, fmt.Sprintf("%s %q %q %q %s %s %s %q %s %q", d.ID, d.Name, d.Platform, d.PushToken.Reveal(),
+				d.Suite, d.PublicKey, d.CreatedAt.Format(time.RFC3339Nano), d.CreatedBy, d.UpdatedAt.Format(time.RFC3339Nano), d.UpdatedBy))
 		}
 		slices.Sort(lines)
 		return strings.Join(lines, "\n")

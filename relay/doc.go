@@ -1,0 +1,55 @@
+// Package relay has the servers that stand between a daemon or a bridge and the
+// phones, as HTTP handlers for a program of your own:
+//
+//   - [New] makes the sealed relay. Daemons post sealed alerts to it, each for one
+//     device; it forwards them to a push service and cannot read them.
+//   - [NewBridge] makes the push relay that bridges register phones with and send
+//     wake-ups through, and [NewTokenService] the token service whose tokens it
+//     takes.
+//
+// A sealed relay needs a push service to forward to. Package relay/apns has
+// Apple's:
+//
+//	key, err := apns.LoadKey("AuthKey_ABC123DEFG.p8", "TEAM123456")
+//	if err != nil {
+//		return err
+//	}
+//	forwarder, err := apns.New(key, "com.example.pager")
+//	if err != nil {
+//		return err
+//	}
+//	defer forwarder.Close()
+//	sealed, err := relay.New(relay.WithForwarder(forwarder))
+//	if err != nil {
+//		return err
+//	}
+//	defer sealed.Close()
+//
+// Another push service is a package of its own with a [Forwarder]: it decides
+// what a device token looks like, and makes its message from an [Envelope].
+//
+// # What the sealed relay answers
+//
+// Envelopes are posted to the path "/". Every answer is JSON with "v":1. What is
+// accepted is answered 202 with an outcome: "forwarded", "coalesced" with a page
+// that was just forwarded, or "suppressed" because the same alert comes again and
+// again (see [Policy]). Anything else has an error, whose first word is the
+// member of the envelope that is wrong: 400. Further answers are 408 for a body
+// that takes more than 10 s to arrive, 410 for a device token that is dead, 413
+// for a body over 8192 bytes, 429 with Retry-After for a device that is paged too
+// often, 502 when the push service did not take the message, and 503 when the
+// relay keeps count of as many devices as it may.
+//
+// # Timeouts
+//
+// Everything here is a handler, and the server around it needs its own limits:
+// ReadHeaderTimeout, ReadTimeout, WriteTimeout (a forward may take 30 s),
+// IdleTimeout and MaxHeaderBytes. docs/self-host.md has a whole program. A handler
+// never lifts a limit of its server. It announces the idle timeout in Keep-Alive,
+// so that a client does not post on a connection that is just being closed.
+//
+// # Concurrency
+//
+// The handlers are safe for concurrent use, as every [net/http.Handler] is.
+// Options, policies, envelopes and errors are values that do not change.
+package relay

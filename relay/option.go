@@ -1,0 +1,81 @@
+package relay
+
+import (
+	"errors"
+	"log/slog"
+)
+
+// An Option sets up a [Relay]. [New] returns its error.
+type Option func(*config) error
+
+type config struct {
+	forwarder Forwarder
+	policy    *Policy // nil for none
+	logger    *slog.Logger
+}
+
+func newConfig(opts []Option) (config, error) {
+	policy, _ := Policy{}.withDefaults()
+	c := config{policy: &policy}
+	for _, opt := range opts {
+		if opt == nil {
+			return config{}, errors.New("relay: an option is nil")
+		}
+		if err := opt(&c); err != nil {
+			return config{}, err
+		}
+	}
+	if c.forwarder == nil {
+		return config{}, errors.New("relay: WithForwarder is missing: say which push service to forward to, such as relay/apns")
+	}
+	return c, nil
+}
+
+// WithForwarder says which push service to forward to. There is no default.
+func WithForwarder(f Forwarder) Option {
+	return func(c *config) error {
+		if f == nil {
+			return errors.New("relay: WithForwarder: the forwarder is nil")
+		}
+		c.forwarder = f
+		return nil
+	}
+}
+
+// WithPolicy sets how often the relay lets a device be paged. Without it the
+// relay does as the hosted one: see [Policy]. A negative field is an error.
+func WithPolicy(p Policy) Option {
+	return func(c *config) error {
+		p, err := p.withDefaults()
+		if err != nil {
+			return err
+		}
+		c.policy = &p
+		return nil
+	}
+}
+
+// WithoutPolicy forwards every envelope that is right, however often it comes:
+// for tests that send one alert again and again, or many to one phone.
+func WithoutPolicy() Option {
+	return func(c *config) error {
+		c.policy = nil
+		return nil
+	}
+}
+
+// WithLogger logs forwards that fail, at Warn, instead of to [slog.Default]: the
+// collapse id and the error, never the device token.
+func WithLogger(logger *slog.Logger) Option {
+	return func(c *config) error {
+		c.logger = logger
+		return nil
+	}
+}
+
+func (c *config) log() *slog.Logger {
+	if c.logger == nil {
+		return slog.Default()
+	}
+	return c.logger
+}

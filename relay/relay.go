@@ -1,0 +1,87 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/sealpush/sealpush/internal/requestbody"
+)
+
+// A Relay is a sealed-alert relay: it takes envelopes, as the relay protocol has
+// them, and forwards each to a push service. It has no way to read what is
+// inside.
+//
+// Envelopes go to the path "/" alone (mount it elsewhere with
+// [http.StripPrefix]), with any Content-Type: it is the body that counts.
+type Relay struct {
+	config  config
+	gate    *gate // nil without a policy
+	sweeper sweeper
+
+	life  context.Context // until Close
+	close func()
+}
+
+// New makes a relay. It needs [WithForwarder]. The caller calls Close when done
+// with it.
+func New(opts ...Option) (*Relay, error) {
+	c, err := newConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	r := &Relay{config: c}
+	if c.policy != nil {
+		r.gate = newGate(*c.policy)
+		r.sweeper.sweep = r.gate.sweep
+		r.sweeper.every = max(c.policy.longest()/4, time.Second)
+	}
+	var end func()
+	r.life, end = context.WithCancel(context.Background())
+	r.close = sync.OnceFunc(func() {
+		end()
+		r.sweeper.stop()
+	})
+	return r, nil
+}
+
+// Close ends the forwards that are under way; their daemons are answered 502.
+// Shut the server down first, so that there are none. It may be called more than
+// once.
+func (r *Relay) Close() { r.close() }
+
+// ServeHTTP answers as the relay protocol has it.
+func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	announceIdle(w, req)
+	r.answer(w, req).write(w, req)
+}
+
+func (r *Relay) answer(w http.ResponseWriter, req *http.Request) *reply {
+	body, err := requestbody.Read(w, req, maxBody+1)
+	switch {
+	case errors.Is(err, requestbody.ErrTimeout):
+		refusal := refuse(http.StatusRequestTimeout, err.Error())
+		refusal.hangUp = true
+		return refusal
+	case err != nil:
+		return refuse(http.StatusBadRequest, "body could not be read to its end")
+	}
+	if path := req.URL.Path; path != "/" && path != "" { // StripPrefix leaves none
+		return refuse(http.StatusNotFound, "nothing here: post envelopes to /")
+	}
+	if req.Method != http.MethodPost {
+		refusal := refuse(http.StatusMethodNotAllowed, "method must be POST")
+		refusal.allow = http.MethodPost
+		return refusal
+	}
+	envelope, device, err := parseEnvelope(body, r.config.forwarder.Device)
+	switch {
+	case errors.Is(err, errOversize):
+		return refuse(http.StatusRequestEntityTooLarge, err.Error())
+	case err != nil:
+		return refuse(http.StatusBadRequest, err.Error())
+	}
+	return r.accept(envelope, device)
+}

@@ -1,0 +1,288 @@
+package pairing
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// tables is what a connection has of our tables.
+type tables struct {
+	schema   string   // of the tables, or where to make them; quoted for use in a statement
+	devices  bool     // sealpush_devices is there
+	settings bool     // sealpush_settings is there
+	missing  []string // columns that sealpush_devices lacks, as older versions made it
+	foreign  error    // why a table of the right name is not used; nil when there is none
+	taken    bool     // such a table is in schema
+}
+
+func (found tables) complete() bool { return found.devices && found.settings }
+
+// The lookups return a row for each schema that tables may be in and each table of ours that it has: the schema, the
+// table or NULL, its owner, whether that owner is trusted, and which of the new columns it has. Schemas come in the order
+// of the search path: the first is where tables are made.
+const (
+	lookupPostgreSQL = `SELECT n.nspname, c.relname, pg_catalog.pg_get_userbyid(c.relowner),
+			c.relowner = me.oid OR owner.rolsuper OR c.relowner = db.datdba
+				OR NOT me.rolsuper AND pg_catalog.pg_has_role(c.relowner, 'MEMBER')
+				OR c.relowner = n.nspowner AND n.nspname <> current_user,
+			pg_catalog.array_to_string(ARRAY(SELECT a.attname FROM pg_catalog.pg_attribute a
+				WHERE a.attrelid = c.oid AND NOT a.attisdropped AND a.attname IN ('updated_at', 'updated_by', 'suite')), ' ')
+		FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) WITH ORDINALITY AS path (name, position)
+		JOIN pg_catalog.pg_namespace n ON n.nspname = path.name
+		JOIN pg_catalog.pg_roles me ON me.rolname = current_user
+		JOIN pg_catalog.pg_database db ON db.datname = pg_catalog.current_database()
+		LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'v')
+			AND c.relname IN ('sealpush_devices', 'sealpush_settings')
+		LEFT JOIN pg_catalog.pg_roles owner ON owner.oid = c.relowner
+		ORDER BY path.position`
+	lookupSQLite = `SELECT 'main', t.name, '', TRUE,
+			(SELECT group_concat(name, ' ') FROM pragma_table_info(t.name, 'main'))
+		FROM (SELECT 1) LEFT JOIN main.sqlite_master t
+			ON t.type IN ('table', 'view') AND t.name IN ('sealpush_devices', 'sealpush_settings')`
+)
+
+// findTables looks our tables up. It does so at each use: they may go, and others of their names may come.
+func (s *SQLStore) findTables(ctx context.Context, conn *sql.Conn) (found tables, err error) {
+	lookup := lookupPostgreSQL
+	if s.dialect == SQLite {
+		if err := s.prepareSQLite(ctx, conn); err != nil {
+			return tables{}, err
+		}
+		lookup = lookupSQLite
+	}
+	var candidates []candidate
+	rows, err := conn.QueryContext(ctx, lookup)
+	if err != nil {
+		return tables{}, fmt.Errorf("look its tables up: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var c candidate
+		if err := rows.Scan(&c.schema, &c.table, &c.owner, &c.trusted, &c.columns); err != nil {
+			return tables{}, fmt.Errorf("look its tables up: %w", err)
+		}
+		candidates = append(candidates, c)
+	}
+	if err := rows.Err(); err != nil {
+		return tables{}, fmt.Errorf("look its tables up: %w", err)
+	}
+	if len(candidates) == 0 {
+		return tables{}, errors.New("the connection's search_path names no schema that exists and that its role may use")
+	}
+	found = choose(candidates)
+	if found.complete() {
+		s.seen.Store(true)
+	}
+	return found, nil
+}
+
+// candidate is one row of a lookup.
+type candidate struct {
+	schema                string
+	table, owner, columns text // table is empty for a schema that has none of ours
+	trusted               sql.NullBool
+}
+
+func (c candidate) usable() bool { return c.table != "" && c.trusted.Bool }
+
+// choose takes the first schema with a table that can be used, or else the first one, to make the tables in.
+func choose(candidates []candidate) (found tables) {
+	schema := candidates[0].schema
+	if i := slices.IndexFunc(candidates, candidate.usable); i >= 0 {
+		schema = candidates[i].schema
+	}
+	found.schema = `"` + strings.ReplaceAll(schema, `"`, `""`) + `"`
+	for _, c := range candidates {
+		here := c.schema == schema
+		switch {
+		case c.table == "":
+		case !c.usable():
+			if found.foreign == nil || here {
+				found.foreign = fmt.Errorf("the table %s.%s belongs to the role %s, which may have put triggers on it: drop it, or "+
+					"have its owner changed to a role that this connection's role is a member of", c.schema, c.table, c.owner)
+			}
+			found.taken = found.taken || here
+		case here && c.table == "sealpush_devices":
+			found.devices = true
+			has := strings.Fields(string(c.columns))
+			found.missing = slices.DeleteFunc([]string{"updated_at", "updated_by", "suite"}, func(name string) bool {
+				return slices.Contains(has, name)
+			})
+		case here:
+			found.settings = true
+		}
+	}
+	return found
+}
+
+// prepareSQLite makes a connection on which nobody set a busy timeout wait its turn to write, where SQLite would fail at
+// once with "database is locked". It refuses a database in memory that each connection of the pool has one of.
+func (s *SQLStore) prepareSQLite(ctx context.Context, conn *sql.Conn) error {
+	var milliseconds int
+	if err := conn.QueryRowContext(ctx, `PRAGMA busy_timeout`).Scan(&milliseconds); err != nil {
+		return err
+	}
+	if milliseconds == 0 {
+		if _, err := conn.ExecContext(ctx, `PRAGMA busy_timeout = 5000`); err != nil {
+			return err
+		}
+	}
+	var file sql.NullString
+	if err := conn.QueryRowContext(ctx, `SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&file); err != nil {
+		return err
+	}
+	if file.String == "" && s.db.Stats().MaxOpenConnections != 1 {
+		return errors.New("a database in memory belongs to one connection: open a file, or call SetMaxOpenConns(1) on the *sql.DB")
+	}
+	return nil
+}
+
+// The statements that make the tables; docs/fleet.md has them too. A column that is added later must be nullable or have a
+// default, and no constraint may be added: nodes of older versions write to the same tables.
+const (
+	devicesTable = `CREATE TABLE {schema}.sealpush_devices (
+		id         TEXT PRIMARY KEY,
+		public_key TEXT NOT NULL UNIQUE,
+		name       TEXT NOT NULL,
+		platform   TEXT NOT NULL,
+		push_token TEXT NOT NULL,
+		created_at TEXT NOT NULL,
+		created_by TEXT,
+		updated_at TEXT,
+		updated_by TEXT,
+		suite      TEXT
+	)`
+	settingsTable = `CREATE TABLE {schema}.sealpush_settings (
+		name  TEXT PRIMARY KEY,
+		value TEXT NOT NULL
+	)`
+	addColumn = `ALTER TABLE {schema}.sealpush_devices ADD COLUMN `
+	// The new columns wait for every reader of the table, and every later reader for them.
+	limitLockWait = `SET LOCAL lock_timeout = '2s'`
+)
+
+// name puts the schema of the tables into a statement.
+func (found tables) name(statement string) string {
+	return strings.ReplaceAll(statement, "{schema}", found.schema)
+}
+
+// makeTables makes what is missing of the tables, and of their columns. When several nodes do so at once, the database lets
+// one of them, and the others look again. No lock is taken for it that another role could hold.
+func (s *SQLStore) makeTables(ctx context.Context, conn *sql.Conn, found tables) (tables, error) {
+	if found.complete() && len(found.missing) == 0 {
+		return found, nil
+	}
+	err := s.inTransaction(ctx, conn, func() error {
+		var err error
+		if found, err = s.findTables(ctx, conn); err != nil { // SQLite: now that nobody else writes
+			return err
+		}
+		if found.taken {
+			return found.foreign
+		}
+		var statements []string
+		if len(found.missing) > 0 && s.dialect == PostgreSQL {
+			statements = append(statements, limitLockWait)
+		}
+		for _, column := range found.missing {
+			statements = append(statements, addColumn+column+` TEXT`)
+		}
+		if !found.devices {
+			statements = append(statements, devicesTable)
+		}
+		if !found.settings {
+			statements = append(statements, settingsTable)
+		}
+		for _, statement := range statements {
+			if _, err := conn.ExecContext(ctx, found.name(statement)); err != nil {
+				return tableError(err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return tables{}, err
+	}
+	return s.findTables(ctx, conn)
+}
+
+// tableError says what to do when tables cannot be made.
+func tableError(err error) error {
+	switch sqlState(err) {
+	case "42P07", "42701", "42710", "23505": // duplicate_table, _column, _object; unique_violation, in the catalog
+		return fmt.Errorf("%w: %w", errAgain, err)
+	case "42501": // insufficient_privilege
+		return fmt.Errorf("make the tables or their new columns: have the statements in docs/fleet.md run by a role that may: %w", err)
+	case "55P03": // lock_not_available
+		return fmt.Errorf("add the new columns: sealpush_devices is in use (a backup?): try again: %w", err)
+	}
+	return fmt.Errorf("make the tables: %w", err)
+}
+
+// inTransaction commits what fn does on the connection, or undoes it when fn fails. Under SQLite, nobody else writes
+// meanwhile.
+func (s *SQLStore) inTransaction(ctx context.Context, conn *sql.Conn, fn func() error) error {
+	begin := `BEGIN`
+	if s.dialect == SQLite {
+		begin = `BEGIN IMMEDIATE` // package database/sql begins without a lock, and SQLite cannot always get one later
+	}
+	_, err := conn.ExecContext(ctx, begin)
+	if err != nil {
+		return err
+	}
+	if err = fn(); err == nil {
+		_, err = conn.ExecContext(ctx, `COMMIT`)
+	}
+	if err == nil {
+		return nil
+	}
+	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if _, undoErr := conn.ExecContext(undo, `ROLLBACK`); undoErr != nil {
+		conn.Raw(func(any) error { return driver.ErrBadConn }) // so that the pool does not use it again
+	}
+	return err
+}
+
+// errAgain is wrapped by an error after which the same operation may succeed.
+var errAgain = errors.New("another node was faster")
+
+// repeat calls fn again, at most nine times and after a short wait, while its error says that this may help: the database
+// aborted the operation, or the connection was lost before it began.
+func repeat(ctx context.Context, fn func() error) error {
+	wait := 5 * time.Millisecond
+	for range 9 {
+		err := fn()
+		again := errors.Is(err, errAgain) || errors.Is(err, driver.ErrBadConn) ||
+			slices.Contains([]string{"40001", "40P01"}, sqlState(err)) // serialization_failure, deadlock_detected
+		if !again {
+			return err
+		}
+		timer := time.NewTimer(wait/2 + rand.N(wait))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return errors.Join(err, ctx.Err())
+		}
+		wait = min(2*wait, 500*time.Millisecond)
+	}
+	return fn()
+}
+
+// sqlState returns the five characters by which PostgreSQL classifies an error (appendix A of its manual), "" for another
+// error. The errors of pgx and of lib/pq have this method.
+func sqlState(err error) string {
+	var state interface{ SQLState() string }
+	if errors.As(err, &state) {
+		return state.SQLState()
+	}
+	return ""
+}
