@@ -37,7 +37,8 @@ var arrows = map[string][]string{
 	"relayclient":                       {"seal", "payload", "relayclient/pairing", "internal/answer", "internal/clock", "internal/input"},
 	"relayclient/bridge":                {"pushauth", "secret", "internal/answer", "internal/clock", "internal/input", "internal/regular", "internal/retry", "internal/transport"},
 	"relay":                             {"secret", "seal", "pushauth/verify", "internal/requestbody"},
-	"relay/apns":                        {"secret", "relay"},
+	"relay/statetest":                   {"relay", "secret"},
+	"relay/apns":                        {"secret", "seal", "relay"},
 	"relayclient/relaytest":             {"secret", "seal", "payload", "relay", "relay/apns", "pushauth/verify", "internal/requestbody"},
 	"relayclient/relaytest/conformance": {"internal/answer"},
 }

@@ -2,15 +2,14 @@ package relay
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/sealpush/sealpush/secret"
 )
 
-// forwardTimeout bounds one forward. The daemon's own patience does not: a page
-// that the relay has begun to forward is finished, even if the daemon has hung
-// up, because the daemon will not post it again.
+// forwardTimeout bounds one forward.
 const forwardTimeout = 30 * time.Second
 
 // A Forwarder is the push service behind a relay. Its methods are called by many
@@ -26,6 +25,14 @@ type Forwarder interface {
 	// taken it. An error is answered with 502, or as a [*ForwardError] in its
 	// chain says. The context ends with the relay's Close, and after 30 seconds.
 	Forward(ctx context.Context, e Envelope) error
+}
+
+// A Digester is a [Forwarder] that can send the notification of a [Policy] with a
+// quota: a fixed one, which says that there are alerts and has none in it.
+type Digester interface {
+	Forwarder
+	// ForwardDigest is like Forward, for a digest to the device.
+	ForwardDigest(ctx context.Context, device secret.Text) error
 }
 
 // A ForwardError says why a push service did not take a message. It holds no
@@ -65,48 +72,4 @@ func (e *ForwardError) status() int {
 		return http.StatusBadGateway
 	}
 	return e.Status
-}
-
-// accept holds an envelope against the policy and forwards it if it passes.
-func (r *Relay) accept(e Envelope, device string) *reply {
-	if r.gate == nil {
-		return r.forward(e)
-	}
-	now := time.Now()
-	outcome, wait := r.gate.admit(now, device, e.CollapseID)
-	r.sweeper.arm()
-	switch outcome {
-	case coalesced, suppressed:
-		return took(outcome)
-	case limited:
-		refusal := refuse(http.StatusTooManyRequests, "device is paged too often")
-		refusal.retryAfter = max(wait, time.Second)
-		return refusal
-	case overloaded:
-		return refuse(http.StatusServiceUnavailable, "the relay serves as many devices as it can")
-	}
-	succeeded := false
-	defer func() { r.gate.settle(time.Now(), now, device, e.CollapseID, succeeded) }()
-	answer := r.forward(e)
-	succeeded = answer.status == http.StatusAccepted
-	return answer
-}
-
-func (r *Relay) forward(e Envelope) *reply {
-	ctx, cancel := context.WithTimeout(r.life, forwardTimeout)
-	defer cancel()
-	err := r.config.forwarder.Forward(ctx, e)
-	if err == nil {
-		return took(forwarded)
-	}
-	r.config.log().Warn("relay: page not forwarded", "collapse_id", e.CollapseID, "error", err)
-
-	failure, ok := errors.AsType[*ForwardError](err)
-	if !ok {
-		failure = &ForwardError{}
-	}
-	refusal := refuse(failure.status(), "the push service did not take the message")
-	refusal.Reason = failure.Reason
-	refusal.retryAfter = failure.RetryAfter
-	return refusal
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // members are the known members of a JSON object, each as it was written.
-// encoding/json into a struct would not do: it takes "Device" for "device",
-// null for an absent value, and the last of two members of one name.
+// encoding/json into a struct would not do: it takes "Device" for "device", and
+// null for an absent value.
 type members struct {
 	raw map[string]json.RawMessage
 	err error // the first thing that was wrong; later reads return zero values
@@ -17,6 +17,7 @@ type members struct {
 // splitMembers reads body, which must be one JSON object and nothing after it.
 func splitMembers(body []byte, known ...string) *members {
 	m := &members{raw: make(map[string]json.RawMessage, len(known))}
+	body = bytes.TrimPrefix(body, []byte("\ufeff")) // a byte order mark
 	if !json.Valid(body) {
 		m.fail("body", "must be one JSON object")
 		return m
@@ -37,9 +38,6 @@ func splitMembers(body []byte, known ...string) *members {
 		if !slices.Contains(known, name) {
 			continue
 		}
-		if _, twice := m.raw[name]; twice {
-			m.fail(name, "occurs twice")
-		}
 		m.raw[name] = value
 	}
 	return m
@@ -59,10 +57,16 @@ func (m *members) get(field string) json.RawMessage {
 	return value
 }
 
-// one reads a member that is the integer 1.
+func (m *members) has(field string) bool {
+	_, ok := m.raw[field]
+	return ok
+}
+
+// one reads a member that is the number 1, which may be written as 1.0 or 1e0.
 func (m *members) one(field string) {
-	if value := m.get(field); string(value) != "1" {
-		m.fail(field, "must be the integer 1")
+	var n *float64
+	if err := json.Unmarshal(m.get(field), &n); err != nil || n == nil || *n != 1 {
+		m.fail(field, "must be the number 1")
 	}
 }
 

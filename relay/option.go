@@ -2,6 +2,7 @@ package relay
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 )
 
@@ -11,12 +12,14 @@ type Option func(*config) error
 type config struct {
 	forwarder Forwarder
 	policy    *Policy // nil for none
+	state     State
+	maxCap    int // characters of ciphertext
 	logger    *slog.Logger
 }
 
 func newConfig(opts []Option) (config, error) {
 	policy, _ := Policy{}.withDefaults()
-	c := config{policy: &policy}
+	c := config{policy: &policy, maxCap: maxCap}
 	for _, opt := range opts {
 		if opt == nil {
 			return config{}, errors.New("relay: an option is nil")
@@ -27,6 +30,16 @@ func newConfig(opts []Option) (config, error) {
 	}
 	if c.forwarder == nil {
 		return config{}, errors.New("relay: WithForwarder is missing: say which push service to forward to, such as relay/apns")
+	}
+	if _, ok := c.forwarder.(Digester); !ok && c.policy != nil && c.policy.MonthlyQuota > 0 {
+		return config{}, errors.New("relay: the policy has a quota, and the forwarder cannot send digests: it must be a Digester")
+	}
+	if c.state == nil {
+		state, err := NewMemoryState(DefaultMaxDevices)
+		if err != nil {
+			return config{}, err
+		}
+		c.state = state
 	}
 	return c, nil
 }
@@ -60,6 +73,31 @@ func WithPolicy(p Policy) Option {
 func WithoutPolicy() Option {
 	return func(c *config) error {
 		c.policy = nil
+		return nil
+	}
+}
+
+// WithMaxCiphertext sets how long a ciphertext may be, in characters: 3800 unless it
+// is set, which is what fits a message to Apple, and never less than the 3000 that
+// every relay takes. A daemon that sends more is answered 400.
+func WithMaxCiphertext(n int) Option {
+	return func(c *config) error {
+		if n < minCap || n > maxCap {
+			return fmt.Errorf("relay: WithMaxCiphertext: %d is not between %d and %d characters", n, minCap, maxCap)
+		}
+		c.maxCap = n
+		return nil
+	}
+}
+
+// WithState keeps what the policy has to know somewhere else than in a
+// [MemoryState] of the relay's own.
+func WithState(s State) Option {
+	return func(c *config) error {
+		if s == nil {
+			return errors.New("relay: WithState: the state is nil")
+		}
+		c.state = s
 		return nil
 	}
 }

@@ -6,25 +6,30 @@ import (
 )
 
 // A Policy says how often a relay lets one device be paged (relay protocol,
-// "Relay responsibilities"). A zero field means its default, which is what the
-// hosted relay does and what the comments say.
+// "Relay responsibilities", and its additions of 2026, "Relay"). A zero field means
+// its default, which is what the hosted relay does and what the comments say.
 //
-// A post is held against it in this order. What is coalesced or suppressed is
-// answered 202 with that outcome and costs the device nothing.
+// A post is held against it in this order:
 //
 //  1. Coalescing: a post with the collapse id of a page that was forwarded to
-//     the device less than CoalesceWindow ago, or that is being forwarded, is
-//     "coalesced". Several nodes that report one alert make one page.
-//  2. Flap suppression: more than FlapLimit forwards of one collapse id to a
-//     device within FlapWindow cool that id. From then on one post per
-//     ReminderInterval is forwarded, the others are "suppressed", until the id
-//     has not been posted for QuietPeriod.
+//     the device less than CoalesceWindow ago is "coalesced". Several nodes that
+//     report one alert make one page. While the page is being forwarded, its copies
+//     wait: should the push service not take it, they get the same answer.
+//  2. Flap suppression: a post that finds FlapLimit forwards of its collapse id,
+//     each younger than FlapWindow, is "suppressed" and cools that id. From then on
+//     one post per ReminderInterval is forwarded, the others are suppressed, until
+//     the id has not been posted for QuietPeriod. A coalesced post does not count.
 //  3. Rate limit: each forward takes a token out of the device's bucket of
 //     Burst, which gets one back per RefillInterval. An empty bucket is
-//     answered 429, with a Retry-After in seconds.
+//     answered 429, with a Retry-After in seconds. The token is spent even if the
+//     push service does not take the page.
+//  4. Quota: once MonthlyQuota pages were forwarded to the device since 00:00 UTC on
+//     the first of the month, a post is "digested": instead of the page, the phone
+//     gets at most one fixed notification per DigestInterval, which says that there
+//     are alerts. What the push service did not take does not count.
 //
-// A page that the push service did not take leaves no trace in any of them: the
-// same alert passes as soon as the push service recovers.
+// Apart from the token, a page that the push service did not take leaves no trace:
+// the same alert passes as soon as the push service recovers.
 type Policy struct {
 	CoalesceWindow   time.Duration // 75 s
 	FlapLimit        int           // 6 forwards
@@ -33,12 +38,8 @@ type Policy struct {
 	QuietPeriod      time.Duration // 2 h
 	Burst            int           // 60 forwards
 	RefillInterval   time.Duration // 2 s
-
-	// MaxDevices is how many devices the relay keeps count of at once: 100 000.
-	// A post for one more is answered 503, since letting it pass would be to
-	// let it pass without limits. Devices are forgotten once they have been
-	// silent for as long as anything above can matter.
-	MaxDevices int
+	MonthlyQuota     int           // no quota; the hosted relay has 500
+	DigestInterval   time.Duration // 1 h
 }
 
 // withDefaults fills in the zero fields and refuses negative ones.
@@ -67,11 +68,7 @@ func (p Policy) withDefaults() (Policy, error) {
 	duration("QuietPeriod", &p.QuietPeriod, 2*time.Hour)
 	number("Burst", &p.Burst, 60)
 	duration("RefillInterval", &p.RefillInterval, 2*time.Second)
-	number("MaxDevices", &p.MaxDevices, 100_000)
+	number("MonthlyQuota", &p.MonthlyQuota, 0)
+	duration("DigestInterval", &p.DigestInterval, time.Hour)
 	return p, err
-}
-
-// longest is the longest of the windows.
-func (p Policy) longest() time.Duration {
-	return max(p.CoalesceWindow, p.FlapWindow, p.ReminderInterval, p.QuietPeriod, time.Duration(p.Burst)*p.RefillInterval)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/sealpush/sealpush/internal/requestbody"
 )
@@ -17,12 +16,13 @@ import (
 // Envelopes go to the path "/" alone (mount it elsewhere with
 // [http.StripPrefix]), with any Content-Type: it is the body that counts.
 type Relay struct {
-	config  config
-	gate    *gate // nil without a policy
-	sweeper sweeper
+	config config
+
+	mu       sync.Mutex
+	underway map[uint64]*forwarding // by lease: the forwards of this process
 
 	life  context.Context // until Close
-	close func()
+	close context.CancelFunc
 }
 
 // New makes a relay. It needs [WithForwarder]. The caller calls Close when done
@@ -32,18 +32,8 @@ func New(opts ...Option) (*Relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Relay{config: c}
-	if c.policy != nil {
-		r.gate = newGate(*c.policy)
-		r.sweeper.sweep = r.gate.sweep
-		r.sweeper.every = max(c.policy.longest()/4, time.Second)
-	}
-	var end func()
-	r.life, end = context.WithCancel(context.Background())
-	r.close = sync.OnceFunc(func() {
-		end()
-		r.sweeper.stop()
-	})
+	r := &Relay{config: c, underway: make(map[uint64]*forwarding)}
+	r.life, r.close = context.WithCancel(context.Background())
 	return r, nil
 }
 
@@ -71,12 +61,16 @@ func (r *Relay) answer(w http.ResponseWriter, req *http.Request) *reply {
 	if path := req.URL.Path; path != "/" && path != "" { // StripPrefix leaves none
 		return refuse(http.StatusNotFound, "nothing here: post envelopes to /")
 	}
-	if req.Method != http.MethodPost {
+	switch req.Method {
+	case http.MethodPost:
+	case http.MethodGet, http.MethodHead:
+		return &reply{status: http.StatusOK, page: "This is a relay for sealed alerts. Daemons post envelopes to it; there is nothing to see here.\n"}
+	default:
 		refusal := refuse(http.StatusMethodNotAllowed, "method must be POST")
-		refusal.allow = http.MethodPost
+		refusal.allow = "GET, HEAD, POST"
 		return refusal
 	}
-	envelope, device, err := parseEnvelope(body, r.config.forwarder.Device)
+	envelope, device, err := parseEnvelope(body, r.config.maxCap, r.config.forwarder.Device)
 	switch {
 	case errors.Is(err, errOversize):
 		return refuse(http.StatusRequestEntityTooLarge, err.Error())

@@ -9,12 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
 
 func TestRelayAnswers(t *testing.T) {
 	relay := start(t)
-	long := strings.Repeat("A", 4*750) // 3000 characters
+	long := strings.Repeat("A", 3800)
 	tests := []struct {
 		name         string
 		method, path string
@@ -35,8 +36,14 @@ func TestRelayAnswers(t *testing.T) {
 		{"no v", "POST", "/", envelope(t, "v", nil), 400, "v "},
 		{"v is 2", "POST", "/", envelope(t, "v", 2), 400, "v "},
 		{"v is text", "POST", "/", envelope(t, "v", "1"), 400, "v "},
-		{"v is not an integer", "POST", "/", `{"v":1.0,` + strings.Replace(envelope(t)[1:], `"v":1`, `"w":1`, 1), 400, "v "},
-		{"v twice", "POST", "/", `{"v":1,` + envelope(t)[1:], 400, "v occurs twice"},
+		{"v is 1.0", "POST", "/", strings.Replace(envelope(t), `"v":1`, `"v":1.0`, 1), 202, ""},
+		{"v is 1e0", "POST", "/", strings.Replace(envelope(t), `"v":1`, `"v":1e0`, 1), 202, ""},
+		{"v is 1.5", "POST", "/", strings.Replace(envelope(t), `"v":1`, `"v":1.5`, 1), 400, "v "},
+		{"v is true", "POST", "/", envelope(t, "v", true), 400, "v "},
+		{"v twice, the last is right", "POST", "/", `{"v":2,` + envelope(t)[1:], 202, ""},
+		{"v twice, the last is wrong", "POST", "/", strings.TrimSuffix(envelope(t), "}") + `,"v":2}`, 400, "v "},
+		{"a byte order mark", "POST", "/", "\ufeff" + envelope(t), 202, ""},
+		{"two byte order marks", "POST", "/", "\ufeff\ufeff" + envelope(t), 400, "body "},
 
 		{"no device", "POST", "/", envelope(t, "device", nil), 400, "device "},
 		{"device in another case", "POST", "/", envelope(t, "device", nil, "Device", device), 400, "device is missing"},
@@ -48,19 +55,38 @@ func TestRelayAnswers(t *testing.T) {
 		{"device of 513 digits", "POST", "/", envelope(t, "device", strings.Repeat("a", 513)), 400, "device "},
 		{"device not hex", "POST", "/", envelope(t, "device", device+"g"), 400, "device "},
 		{"device with a space", "POST", "/", envelope(t, "device", device+" "), 400, "device "},
-		{"device twice", "POST", "/", `{"device":"` + device + `",` + envelope(t)[1:], 400, "device occurs twice"},
+		{"device twice", "POST", "/", `{"device":"x",` + envelope(t)[1:], 202, ""},
+
+		{"suite x25519", "POST", "/", envelope(t, "suite", "x25519"), 202, ""},
+		{"suite of 16 characters", "POST", "/", envelope(t, "suite", "a-234567890-2345"), 202, ""},
+		{"suite a-", "POST", "/", envelope(t, "suite", "a-"), 202, ""},
+		{"suite 0", "POST", "/", envelope(t, "suite", "0"), 202, ""},
+		{"suite of 17 characters", "POST", "/", envelope(t, "suite", "a-234567890-23456"), 400, "suite "},
+		{"suite -a", "POST", "/", envelope(t, "suite", "-a"), 400, "suite "},
+		{"suite X25519", "POST", "/", envelope(t, "suite", "X25519"), 400, "suite "},
+		{"suite a_b", "POST", "/", envelope(t, "suite", "a_b"), 400, "suite "},
+		{"suite empty", "POST", "/", envelope(t, "suite", ""), 400, "suite "},
+		{"suite null", "POST", "/", strings.Replace(envelope(t, "suite", "@"), `"@"`, "null", 1), 400, "suite "},
+		{"suite is a number", "POST", "/", envelope(t, "suite", 25519), 400, "suite "},
+		{"suite is an object", "POST", "/", envelope(t, "suite", map[string]int{}), 400, "suite "},
+		{"suite and ciphertext wrong", "POST", "/", envelope(t, "suite", "", "ciphertext", ""), 400, "suite "},
+		{"device and suite wrong", "POST", "/", envelope(t, "suite", "", "device", ""), 400, "device "},
+		{"xwing of 1520 characters", "POST", "/", envelope(t, "suite", "xwing", "ciphertext", long[:1520]), 202, ""},
+		{"xwing of 1516 characters", "POST", "/", envelope(t, "suite", "xwing", "ciphertext", long[:1516]), 400, "ciphertext "},
+		{"unknown suite of 68 characters", "POST", "/", envelope(t, "suite", "later", "ciphertext", long[:68]), 202, ""},
+		{"unknown suite of 64 characters", "POST", "/", envelope(t, "suite", "later", "ciphertext", long[:64]), 400, "ciphertext "},
 
 		{"no ciphertext", "POST", "/", envelope(t, "ciphertext", nil), 400, "ciphertext "},
 		{"ciphertext is null", "POST", "/", strings.Replace(envelope(t, "ciphertext", "@"), `"@"`, "null", 1), 400, "ciphertext "},
-		{"ciphertext of 3000 characters", "POST", "/", envelope(t, "ciphertext", long), 202, ""},
-		{"ciphertext of 3004 characters", "POST", "/", envelope(t, "ciphertext", long+"AAAA"), 400, "ciphertext "},
-		{"ciphertext of nothing sealed", "POST", "/", envelope(t, "ciphertext", sealed(t, nil)), 202, ""},
-		{"ciphertext shorter than a box", "POST", "/", envelope(t, "ciphertext", long[:60]), 400, "ciphertext "},
+		{"ciphertext of 3800 characters", "POST", "/", envelope(t, "ciphertext", long), 202, ""},
+		{"ciphertext of 3804 characters", "POST", "/", envelope(t, "ciphertext", long+"AAAA"), 400, "ciphertext "},
+		{"ciphertext of 68 characters", "POST", "/", envelope(t, "ciphertext", long[:68]), 202, ""},
+		{"ciphertext of 64 characters", "POST", "/", envelope(t, "ciphertext", sealed(t, nil)), 400, "ciphertext "},
 		{"ciphertext empty", "POST", "/", envelope(t, "ciphertext", ""), 400, "ciphertext "},
 		{"ciphertext without padding", "POST", "/", envelope(t, "ciphertext", long[:95]), 400, "ciphertext "},
 		{"ciphertext with a line break", "POST", "/", envelope(t, "ciphertext", long[:96]+"\n"), 400, "ciphertext "},
 		{"ciphertext URL-safe", "POST", "/", envelope(t, "ciphertext", long[:92]+"__--"), 400, "ciphertext "},
-		{"ciphertext with stray bits", "POST", "/", envelope(t, "ciphertext", long[:92]+"AAB="), 400, "ciphertext "},
+		{"ciphertext with stray bits", "POST", "/", envelope(t, "ciphertext", long[:92]+"AAB="), 202, ""},
 
 		{"no collapse id", "POST", "/", envelope(t, "collapseId", nil), 400, "collapseId "},
 		{"collapse id in upper case", "POST", "/", envelope(t, "collapseId", strings.ToUpper(collapseID)), 400, "collapseId "},
@@ -81,7 +107,6 @@ func TestRelayAnswers(t *testing.T) {
 		{"a megabyte", "POST", "/", pad(envelope(t), 1<<20), 413, "body "},
 		{"a query", "POST", "/?key=x", envelope(t), 202, ""},
 		{"another path", "POST", "/push", envelope(t), 404, "nothing here"},
-		{"GET", "GET", "/", "", 405, "method "},
 		{"PUT", "PUT", "/", envelope(t), 405, "method "},
 		{"GET elsewhere", "GET", "/favicon.ico", "", 404, "nothing here"},
 	}
@@ -103,13 +128,26 @@ func TestRelayAnswers(t *testing.T) {
 			if strings.Contains(problem, device) {
 				t.Errorf("the device token is in the error: %q", problem)
 			}
-			if allow := got.header.Get("Allow"); (allow == "POST") != (tt.status == 405) {
+			if allow := got.header.Get("Allow"); (allow == "GET, HEAD, POST") != (tt.status == 405) {
 				t.Errorf("status %d with Allow %q", tt.status, allow)
 			}
 		})
 	}
-	if got := request(t, relay, http.MethodHead, "/", ""); got.status != 405 {
-		t.Errorf("HEAD answered %d", got.status)
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		req, err := http.NewRequestWithContext(t.Context(), method, relay.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := relay.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != 200 || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/plain") ||
+			(len(page) > 0) != (method == http.MethodGet) {
+			t.Errorf("%s answered %s with %q, %v", method, resp.Status, page, err)
+		}
 	}
 }
 
@@ -153,3 +191,33 @@ func TestRelayDoesNotWaitForASlowBodyForEver(t *testing.T) {
 type brokenReader struct{}
 
 func (*brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func TestRelayCapsTheCiphertext(t *testing.T) {
+	relay := start(t, relaytest.WithRelay(relay.WithMaxCiphertext(3000)))
+	for size, want := range map[int]int{3000: 202, 3004: 400} {
+		got := post(t, relay, envelope(t, "ciphertext", strings.Repeat("A", size), "collapseId", id(size)))
+		if problem, _ := got.body["error"].(string); got.status != want || (want == 400) != strings.Contains(problem, "ciphertext") {
+			t.Errorf("%d characters: answered %d %v", size, got.status, got.body)
+		}
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	forwarder := relay.WithForwarder(forwarderFunc(nil))
+	for name, opts := range map[string][]relay.Option{
+		"nothing to forward to":    nil,
+		"a nil forwarder":          {relay.WithForwarder(nil)},
+		"a nil option":             {forwarder, nil},
+		"a nil state":              {forwarder, relay.WithState(nil)},
+		"a cap below the floor":    {forwarder, relay.WithMaxCiphertext(2996)},
+		"a cap that Apple refuses": {forwarder, relay.WithMaxCiphertext(3804)},
+		"a quota without digests":  {forwarder, relay.WithPolicy(relay.Policy{MonthlyQuota: 1})},
+	} {
+		if _, err := relay.New(opts...); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+	if _, err := relay.NewMemoryState(0); err == nil {
+		t.Error("a state without room: taken")
+	}
+}

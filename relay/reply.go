@@ -2,6 +2,7 @@ package relay
 
 import (
 	"encoding/json"
+	"io"
 	"math"
 	"net/http"
 	"strconv"
@@ -17,14 +18,16 @@ const (
 	forwarded  outcome = "forwarded"  // to the push service
 	coalesced  outcome = "coalesced"  // with a page that was just forwarded
 	suppressed outcome = "suppressed" // because its collapse id flaps
+	digested   outcome = "digested"   // because the device's quota is used up
 	limited    outcome = "limited"    // refused: the device's bucket is empty
-	overloaded outcome = "overloaded" // refused: too many devices
+	underway   outcome = "underway"   // not known yet: its page is being forwarded
 )
 
-// A reply is what a relay answers an envelope with. Every body says "v":1, then
+// A reply is what a relay answers. To an envelope, every body says "v":1, then
 // an outcome or an error.
 type reply struct {
 	status     int
+	page       string        // of a 200: a text instead of JSON
 	allow      string        // of a 405
 	hangUp     bool          // close the connection
 	retryAfter time.Duration // of a 429
@@ -44,6 +47,11 @@ func refuse(status int, problem string) *reply {
 }
 
 func (r *reply) write(w http.ResponseWriter, req *http.Request) {
+	if r.page != "" {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		io.WriteString(w, r.page)
+		return
+	}
 	body, err := json.Marshal(r)
 	if err != nil {
 		panic("relay: " + err.Error()) // unreachable: strings and a number

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sealpush/sealpush/payload"
+	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
@@ -218,7 +219,7 @@ func TestMaxCiphertextIsBounded(t *testing.T) {
 // every alert arrives, with one POST more per device once.
 func TestRelayThatTakesTheFloorAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		relay := relaytest.NewRelay(relaytest.InMemory(), relaytest.WithoutPolicy())
+		relay := relaytest.NewRelay(relaytest.InMemory(), relaytest.WithRelay(relay.WithMaxCiphertext(3000)), relaytest.WithoutPolicy())
 		defer relay.Close()
 		client, log := newClient(t, relay, relayclient.WithMaxCiphertext(3800))
 		var devices []pairing.Device
@@ -354,7 +355,7 @@ func TestNoTimeForASecondPost(t *testing.T) {
 
 // An alert that does not fit the floor keeps its 400, with the reason.
 func TestAlertThatDoesNotFitTheFloor(t *testing.T) {
-	relay := relaytest.NewRelay(relaytest.InMemory())
+	relay := relaytest.NewRelay(relaytest.InMemory(), relaytest.WithRelay(relay.WithMaxCiphertext(3000)))
 	defer relay.Close()
 	client, _ := newClient(t, relay, relayclient.WithMaxCiphertext(3800))
 	_, device := phoneOf(seal.XWing)

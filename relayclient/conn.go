@@ -16,7 +16,7 @@ import (
 // A conn is one connection to the relay.
 type conn struct {
 	http    *http.ClientConn
-	written *atomic.Int64 // bytes, TLS included
+	written *atomic.Int64 // bytes, by writes as long as a POST
 	shared  bool          // HTTP/2: POSTs share it
 
 	// The rest is guarded by pool.mu.
@@ -36,17 +36,24 @@ type unsentError struct{ err error }
 func (e *unsentError) Error() string { return e.err.Error() }
 func (e *unsentError) Unwrap() error { return e.err }
 
+// roundTrip sends req. The error is an unsentError where that is certain.
 func (c *conn) roundTrip(req *http.Request) (*http.Response, error) {
-	var begun atomic.Bool // a byte may have been written
-	trace := &httptrace.ClientTrace{WroteHeaders: func() { begun.Store(true) }}
-	before := c.written.Load()
-	resp, err := c.http.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
+	var begun func() bool // a byte may have been written
+	if c.shared {
+		var wroteHeaders atomic.Bool
+		trace := &httptrace.ClientTrace{WroteHeaders: func() { wroteHeaders.Store(true) }}
+		req = req.WithContext(httptrace.WithClientTrace(req.Context(), trace))
+		begun = wroteHeaders.Load
+	} else {
+		before := c.written.Load()
+		begun = func() bool { return c.written.Load() != before }
+	}
+	resp, err := c.http.RoundTrip(req)
 	if err != nil {
 		if req.Context().Err() != nil {
 			return nil, err // which it might still be
 		}
-		// Over HTTP/1.1 the head was put into a buffer then, and the bytes on the wire are this POST's alone.
-		if !begun.Load() || isUnprocessed(err) || !c.shared && c.written.Load() == before {
+		if !begun() || isUnprocessed(err) {
 			err = &unsentError{err}
 		}
 		return nil, err
@@ -126,7 +133,10 @@ func (b *answerBody) Close() error {
 	return err
 }
 
-// A countedConn counts what is written to it. A write that fails part way is no error: the relay may have answered and
+// maxAlert is more than a TLS alert takes, with which a connection is closed, and less than any POST, in bytes.
+const maxAlert = 128
+
+// A countedConn counts the bytes of POSTs that are written to it, over HTTP/1.1. A write that fails part way is no error: the relay may have answered and
 // closed before it had read everything, and its answer, or the end of the connection, is there to be read.
 type countedConn struct {
 	net.Conn
@@ -135,7 +145,9 @@ type countedConn struct {
 
 func (c countedConn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
-	c.written.Add(int64(n))
+	if len(p) > maxAlert {
+		c.written.Add(int64(n))
+	}
 	if n > 0 {
 		return len(p), nil
 	}

@@ -23,7 +23,7 @@ const (
 	connectTimeout   = 5 * time.Second        // for a TCP connection to one address, and for a TLS handshake
 	addressDelay     = 250 * time.Millisecond // until the next address is tried as well (RFC 8305, section 5)
 	addressesFresh   = 5 * time.Second        // for which the addresses of a name are not asked for again
-	requestBuffer    = 16 << 10               // bytes; a request larger than that is written in pieces
+	requestBuffer    = 8 << 10                // bytes; a request larger than that is written in pieces
 	maxAnswerHeader  = 64 << 10               // bytes
 	maxAnswerPerPOST = 16 << 10               // bytes that HTTP/2 buffers until they are read
 )

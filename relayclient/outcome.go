@@ -73,6 +73,9 @@ func readRelayOutcome(resp *http.Response) RelayOutcome {
 	var said struct {
 		Outcome RelayOutcome `json:"outcome"`
 	}
+	if resp.ContentLength == 0 {
+		return ""
+	}
 	if text, err := answer.Read(resp, maxAnswer); err != nil || json.Unmarshal(text, &said) != nil {
 		return ""
 	}

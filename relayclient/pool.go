@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -13,6 +14,7 @@ import (
 const (
 	minBackoff = 50 * time.Millisecond // before the second dial; doubled for each one after that
 	maxBackoff = time.Second
+	slowDial   = time.Second // after which a dial is no longer waited for: there may be another one beside it
 
 	maxIdle     = MaxInFlight      // HTTP/1.1 connections that are kept
 	idleDefault = time.Second      // for which an HTTP/1.1 connection is used again, unless the relay announces a time
@@ -25,7 +27,7 @@ const (
 //
 // While the relay is known to take connections, POSTs that find none dial at once, as many as are needed: one for each
 // over HTTP/1.1, one for all of them over HTTP/2. Before the first connection and after a failure, one dial at a time
-// finds out whether the relay can be reached, and the others wait for it.
+// finds out whether the relay can be reached, and the others wait for it; a second one beside it if it takes a second.
 type pool struct {
 	patience   time.Duration // bounds a dial
 	backoffMax time.Duration
@@ -38,7 +40,7 @@ type pool struct {
 	idle       []*conn // HTTP/1.1, the one used last at the end
 	shared     []*conn // HTTP/2, in use or not
 	waiting    []*waiter
-	dialing    int       // dials in progress
+	dialing    int       // dials in progress that are not slow
 	width      int       // how many POSTs a connection takes at once
 	probing    bool      // no connection was made since the start, or since the latest failure
 	failures   int       // since the latest answer
@@ -122,7 +124,7 @@ func (p *pool) close() {
 func (p *pool) closeIfDue() {
 	if p.closed && p.sends == 0 {
 		p.cancel()
-		p.renew()
+		p.retire()
 	}
 }
 
@@ -177,7 +179,7 @@ func (s *sending) connect(ctx context.Context, tries int, cause error) (*conn, e
 func (p *pool) serve(w *waiter, c *conn, err error) {
 	for i := range p.waiting {
 		if p.waiting[i] == w {
-			p.waiting = append(p.waiting[:i], p.waiting[i+1:]...)
+			p.waiting = slices.Delete(p.waiting, i, i+1)
 			w.conn, w.err = c, err
 			close(w.served)
 			w.sending.waiters--
@@ -215,7 +217,7 @@ func (p *pool) take(s *sending) *conn {
 			s.setClock()
 			return c
 		case c.inUse == 0: // it is not full, it is closed or about to be
-			p.shared = append(p.shared[:i], p.shared[i+1:]...)
+			p.shared = slices.Delete(p.shared, i, i+1)
 			p.lose(c)
 			i--
 		}
@@ -226,7 +228,7 @@ func (p *pool) take(s *sending) *conn {
 		if !closed && !stale && c.quota != s.quota && s.quota.open >= s.quota.limit {
 			continue // its own are on their way
 		}
-		p.idle = append(p.idle[:i], p.idle[i+1:]...)
+		p.idle = slices.Delete(p.idle, i, i+1)
 		switch {
 		case closed:
 			p.lose(c)
@@ -280,7 +282,7 @@ func (p *pool) keep(c *conn) {
 func (p *pool) trimIdle() {
 	for len(p.idle) > maxIdle*max(1, p.sends) {
 		p.discard(p.idle[0])
-		p.idle = p.idle[1:]
+		p.idle = slices.Delete(p.idle, 0, 1)
 	}
 }
 
@@ -293,18 +295,16 @@ func (p *pool) expire() {
 	}
 	p.expiry = nil
 	next := idleLongest
-	kept := p.idle[:0]
-	for _, c := range p.idle {
-		if left := c.idleLimit - time.Since(c.idleSince); left >= 0 {
-			next = min(next, left)
-			kept = append(kept, c)
-		} else {
+	p.idle = slices.DeleteFunc(p.idle, func(c *conn) bool {
+		left := c.idleLimit - time.Since(c.idleSince)
+		if left < 0 {
 			p.discard(c)
+			return true
 		}
-	}
-	clear(p.idle[len(kept):])
-	p.idle = kept
-	if len(kept) > 0 {
+		next = min(next, left)
+		return false
+	})
+	if len(p.idle) > 0 {
 		p.expiry = time.AfterFunc(next+time.Millisecond, p.expire)
 	}
 }
@@ -327,11 +327,12 @@ func (p *pool) discard(c *conn) {
 // retireIfLate starts a new generation when a POST on c has timed out, unless c's is over already.
 func (p *pool) retireIfLate(c *conn, post context.Context) {
 	if c.generation == p.generation && errors.Is(post.Err(), context.DeadlineExceeded) {
-		p.renew()
+		p.retire()
 	}
 }
 
-func (p *pool) renew() {
+// retire ends the generation of the connections that there are.
+func (p *pool) retire() {
 	for _, c := range p.idle {
 		p.discard(c)
 	}
@@ -388,10 +389,23 @@ func (p *pool) endPause() {
 func (p *pool) open(d *dialer, q *quota) {
 	ctx, cancel := context.WithTimeout(p.ctx, p.patience)
 	defer cancel()
+	over := false // it counts no longer
+	timer := time.AfterFunc(slowDial, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if !over {
+			over = true
+			p.dialing--
+			p.dispatch()
+		}
+	})
 	c, err := d.connect(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.dialing--
+	if timer.Stop(); !over {
+		over = true
+		p.dialing--
+	}
 	switch {
 	case err != nil:
 		q.open--
@@ -430,7 +444,7 @@ func (p *pool) backoff(failures int) time.Duration {
 
 // giveUp ends the patience of all: there is no use in dialing again.
 func (p *pool) giveUp(err error) {
-	for _, w := range append([]*waiter(nil), p.waiting...) {
+	for _, w := range slices.Clone(p.waiting) {
 		w.sending.err = err
 		p.serve(w, nil, err)
 	}
@@ -470,7 +484,7 @@ func (s *sending) giveUp() {
 		cause = context.DeadlineExceeded
 	}
 	s.err = fmt.Errorf("no connection within %v: %w", s.patience, cause)
-	for _, w := range append([]*waiter(nil), s.pool.waiting...) {
+	for _, w := range slices.Clone(s.pool.waiting) {
 		if w.sending == s {
 			s.pool.serve(w, nil, s.err)
 		}

@@ -372,6 +372,28 @@ func TestRelayComesBackWithinThePatience(t *testing.T) {
 	}
 }
 
+// A dial that hangs, at an address that is dead or in a handshake that nobody answers, does not hold up the others.
+func TestHangingDial(t *testing.T) {
+	for _, opts := range [][]relaytest.RelayOption{nil, {relaytest.WithTLS()}} {
+		inBubble(t, func(t *testing.T, w *way) {
+			w.before = func(ctx context.Context, n int) error {
+				if n == 1 {
+					return pause(ctx, time.Hour)
+				}
+				return nil
+			}
+			client := w.client(t, relayclient.WithTimeout(2*time.Second))
+			devices := sharedKeyDevices(100)
+			start := time.Now()
+			wantAllDelivered(t, client.Send(t.Context(), alert("job"), devices), devices)
+			if took := time.Since(start); took != time.Second {
+				t.Errorf("took %v", took)
+			}
+			client.Close()
+		}, opts...)
+	}
+}
+
 // The wait for a connection is one for the whole Send.
 func TestPatienceEndsForAll(t *testing.T) {
 	for _, tt := range []struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient"
@@ -18,7 +19,7 @@ import (
 func pagePhones(ctx context.Context, r *report, relayURL, path string) {
 	r.begin("Test alerts")
 	quiet := slog.New(slog.DiscardHandler) // the report says it
-	client, err := relayclient.New(relayURL, relayclient.WithLogger(quiet))
+	client, err := relayclient.New(relayURL, relayclient.WithLogger(quiet), relayclient.WithPatience(3*time.Second))
 	if err != nil {
 		r.fail("Correct the relay's URL first.", "nobody was paged")
 		return

@@ -84,6 +84,7 @@ func serveRelay(protocol, latency string) error {
 		if delay > 0 {
 			time.Sleep(delay)
 		}
+		w.Header().Set("Keep-Alive", "timeout=60") // as our relays announce; or connections would be new in every round
 		w.WriteHeader(http.StatusAccepted)
 	}))
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {

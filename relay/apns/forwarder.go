@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sealpush/sealpush/relay"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // Apple's push service. Builds of an app that are run from Xcode have device
@@ -31,7 +32,7 @@ type Forwarder struct {
 	client *http.Client
 }
 
-var _ relay.Forwarder = (*Forwarder)(nil)
+var _ relay.Digester = (*Forwarder)(nil)
 
 // An Option sets up a [Forwarder]. [New] returns its error.
 type Option func(*Forwarder) error
@@ -107,6 +108,11 @@ func (f *Forwarder) Close() { f.client.CloseIdleConnections() }
 // [*relay.ForwardError] and holds neither the device token nor the provider token.
 func (f *Forwarder) Forward(ctx context.Context, e relay.Envelope) error {
 	return f.send(ctx, NewMessage(e, time.Now()))
+}
+
+// ForwardDigest is like Forward, for a digest.
+func (f *Forwarder) ForwardDigest(ctx context.Context, device secret.Text) error {
+	return f.send(ctx, NewDigest(device, time.Now()))
 }
 
 func (f *Forwarder) send(ctx context.Context, m Message) error {

@@ -123,10 +123,10 @@ func TestRefusals(t *testing.T) {
 	}{
 		{410, "Unregistered", 410, ""},
 		{410, "ExpiredToken", 410, ""},
-		{410, "", 410, ""},
+		{410, "", 502, ""},
 		{400, "BadDeviceToken", 410, ""},
 		{400, "DeviceTokenNotForTopic", 410, ""},
-		{429, "TooManyRequests", 429, "60"},
+		{429, "TooManyRequests", 429, ""},
 		{429, "TooManyProviderTokenUpdates", 502, ""},
 		{400, "BadTopic", 502, ""},
 		{403, "ExpiredProviderToken", 502, ""},

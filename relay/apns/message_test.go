@@ -2,6 +2,7 @@ package apns_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ import (
 
 func TestMessage(t *testing.T) {
 	const collapseID = "93bc5d02dc2a24b5365347573b6f5115"
-	longest := strings.Repeat("A", 3000)
+	longest := strings.Repeat("A", 3800)
 	stub := map[string]any{"title": "New alert", "body": "Open the app to read it."} // whatever the alert
 	tests := []struct{ priority, apnsPriority, sound string }{
 		{"time-sensitive", "10", "default"},
@@ -23,7 +24,7 @@ func TestMessage(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.priority, func(t *testing.T) {
 			m := apns.NewMessage(relay.Envelope{
-				Device: secret.New("8F3A1B5577990024"), Ciphertext: longest, CollapseID: collapseID, Priority: tt.priority,
+				Device: secret.New("8F3A1B5577990024"), Suite: "sixteen-letters0", Ciphertext: longest, CollapseID: collapseID, Priority: tt.priority,
 			}, time.Unix(946684800, 999))
 			if got := m.Device.Reveal(); got != "8f3a1b5577990024" {
 				t.Errorf("Apple is given %s", got)
@@ -53,9 +54,38 @@ func TestMessage(t *testing.T) {
 			if tt.sound != "" {
 				aps["sound"] = tt.sound
 			}
-			if diff := cmp.Diff(map[string]any{"aps": aps, "v": 1.0, "ciphertext": longest}, payload); diff != "" {
+			if diff := cmp.Diff(map[string]any{"aps": aps, "v": 1.0, "suite": "sixteen-letters0", "ciphertext": longest}, payload); diff != "" {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestDigest(t *testing.T) {
+	m := apns.NewDigest(secret.New("8F3A1B5577990024"), time.Unix(946684800, 0))
+	if got := m.Device.Reveal(); got != "8f3a1b5577990024" {
+		t.Errorf("Apple is given %s", got)
+	}
+	headers := http.Header{}
+	for name, value := range map[string]string{
+		"apns-push-type": "alert", "apns-priority": "5", "apns-collapse-id": "digest", "apns-expiration": "946685400",
+	} {
+		headers.Set(name, value)
+	}
+	if diff := cmp.Diff(headers, m.Header); diff != "" {
+		t.Error(diff)
+	}
+	var payload map[string]any
+	if err := json.Unmarshal(m.Payload, &payload); err != nil {
+		t.Fatal(err)
+	}
+	stub, _ := payload["aps"].(map[string]any)
+	if alert, _ := stub["alert"].(map[string]any); alert["title"] == "" || alert["body"] == "" {
+		t.Errorf("alert %v", stub)
+	}
+	delete(stub, "alert")
+	want := map[string]any{"aps": map[string]any{"interruption-level": "passive"}, "v": 1.0, "kind": "digest"}
+	if diff := cmp.Diff(want, payload); diff != "" {
+		t.Error(diff)
 	}
 }

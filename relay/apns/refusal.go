@@ -14,10 +14,6 @@ import (
 // maxAnswer is how much of an answer is read, in bytes; Apple's take some 60.
 const maxAnswer = 4096
 
-// retryAfter is what a daemon is told when Apple does not say how long it has
-// had enough of a device.
-const retryAfter = time.Minute
-
 // refusal says what an answer other than 200 means for the daemon ("Handling
 // notification responses from APNs" in Apple's documentation).
 func refusal(resp *http.Response, body []byte) *relay.ForwardError {
@@ -36,23 +32,14 @@ func refusal(resp *http.Response, body []byte) *relay.ForwardError {
 	case "TooManyProviderTokenUpdates":
 		// A 429 that is about the relay, not about the device.
 	default:
-		failure.Status = byStatus(resp.StatusCode)
-	}
-	if failure.Status == http.StatusTooManyRequests {
-		failure.RetryAfter = retryAfter
-		if seconds, err := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 16); err == nil {
-			failure.RetryAfter = time.Duration(seconds) * time.Second
+		if resp.StatusCode == http.StatusTooManyRequests {
+			failure.Status = resp.StatusCode
+			if seconds, err := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 16); err == nil {
+				failure.RetryAfter = time.Duration(seconds) * time.Second
+			}
 		}
 	}
 	return failure
-}
-
-func byStatus(status int) int {
-	switch status {
-	case http.StatusGone, http.StatusTooManyRequests:
-		return status
-	}
-	return http.StatusBadGateway
 }
 
 // wordOf returns a reason if it is a word, as Apple's are: nothing else gets

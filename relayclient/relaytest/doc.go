@@ -25,14 +25,14 @@
 // service would get in [Relay.Inbox], and how the client behaved on the network
 // in [Relay.Stats].
 //
-// Envelopes are read strictly: all six members, by their exact names, each
-// within its bounds and given once. Whatever is not right is answered with 400
+// Envelopes are read as the hosted relay reads them: all members by their exact
+// names, each within its bounds; of two of one name the last counts. Whatever is not right is answered with 400
 // and an error whose first word is the member, as
 // {"v":1,"error":"collapseId must be 32 lower-case hex digits"}. Members that
 // the protocol does not know are ignored. A body over 8192 bytes is answered 413,
 // one that takes more than 10 s to arrive 408.
 //
-// # Trouble on order
+// # Scripted faults
 //
 // [Relay.Script] says what becomes of the next requests: a status and a body, a
 // delay, a dropped connection. [Relay.ScriptDevice] does so for one phone.

@@ -23,7 +23,15 @@ func (b *inbox) Device(token string) (string, error) { return apns.DeviceName(to
 
 // Forward keeps the message that Apple's push service would get.
 func (b *inbox) Forward(_ context.Context, e relay.Envelope) error {
-	m := apns.NewMessage(e, time.Now())
+	return b.add(apns.NewMessage(e, time.Now()))
+}
+
+// ForwardDigest keeps the message that a phone over its quota would get.
+func (b *inbox) ForwardDigest(_ context.Context, device secret.Text) error {
+	return b.add(apns.NewDigest(device, time.Now()))
+}
+
+func (b *inbox) add(m apns.Message) error {
 	b.Lock()
 	defer b.Unlock()
 	b.forwarded++

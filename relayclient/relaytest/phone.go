@@ -75,7 +75,10 @@ func (p *Phone) PushToken() string { return p.secrets().token }
 
 // A Notification is what the app would show.
 type Notification struct {
-	Alert payload.Alert
+	Alert payload.Alert // zero in a digest
+	// Digest marks the notification that a relay sends instead of the alerts over a
+	// device's quota. It says nothing about them.
+	Digest bool
 	// Stale marks an alert built more than [payload.FreshFor] ago, which may be
 	// an old one that somebody delivers again: it must not be shown as a live
 	// page (relay protocol, "Replay protection").
@@ -83,7 +86,8 @@ type Notification struct {
 }
 
 // Open reads one message. The error is about a message for another phone, one
-// that would not wake the app's extension, a box that this phone cannot open
+// that would not wake the app's extension, one under another suite than the
+// phone's key, a box that this phone cannot open
 // ([seal.ErrOpen]), or a plaintext that is no alert (as of [payload.Parse]).
 func (p *Phone) Open(m apns.Message) (Notification, error) {
 	if !sameDevice(m.Device.Reveal(), p.secrets().token) {
@@ -96,17 +100,28 @@ func (p *Phone) Open(m apns.Message) (Notification, error) {
 		APS struct {
 			MutableContent int `json:"mutable-content"`
 		} `json:"aps"`
-		V          int    `json:"v"`
-		Ciphertext string `json:"ciphertext"`
+		V          int        `json:"v"`
+		Kind       string     `json:"kind"`
+		Suite      seal.Suite `json:"suite"`
+		Ciphertext string     `json:"ciphertext"`
 	}
 	if err := json.Unmarshal(m.Payload, &received); err != nil {
 		return Notification{}, fmt.Errorf("relaytest: payload: %w", err)
+	}
+	if received.Kind == "digest" && received.Ciphertext == "" {
+		return Notification{Digest: true}, nil
 	}
 	if received.APS.MutableContent != 1 {
 		return Notification{}, errors.New("relaytest: without mutable-content the app's extension is not woken")
 	}
 	if received.V != 1 {
 		return Notification{}, fmt.Errorf("relaytest: payload has v %d, want 1", received.V)
+	}
+	if received.Suite == "" {
+		received.Suite = seal.X25519
+	}
+	if suite := p.PublicKey().Suite(); received.Suite != suite {
+		return Notification{}, fmt.Errorf("relaytest: the message is sealed under %q, the phone's key is of %q", received.Suite, suite)
 	}
 	plaintext, err := seal.Open(p.secrets().key, received.Ciphertext)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sealpush/sealpush/payload"
+	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/relay/apns"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 	"github.com/sealpush/sealpush/seal"
@@ -174,5 +175,44 @@ func TestPhonePrintsNoSecret(t *testing.T) {
 	}
 	if got := fmt.Sprint(relaytest.Phone{}); got != "phone without a key" {
 		t.Errorf("the zero phone prints as %q", got)
+	}
+}
+
+func TestPhoneOpensBothSuites(t *testing.T) {
+	relay := start(t)
+	for _, suite := range seal.Suites() {
+		phone := relaytest.NewPhone(relaytest.WithPrivateKey(suite.GenerateKey()))
+		text, err := payload.NewTest("node-a").MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ciphertext, err := seal.Seal(phone.PublicKey(), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		post(t, relay, envelope(t, "device", phone.PushToken(), "suite", suite, "ciphertext", ciphertext))
+		if got, err := phone.Received(relay); err != nil || len(got) != 1 || got[0].Alert.Host != "node-a" {
+			t.Errorf("%s: read %v, %v", suite, got, err)
+		}
+		// The suite is named, and not to be guessed from the ciphertext.
+		other := relaytest.NewPhone(relaytest.WithPrivateKey(suite.GenerateKey()))
+		post(t, relay, envelope(t, "device", other.PushToken(), "suite", "later", "ciphertext", ciphertext))
+		if got, err := other.Received(relay); err == nil {
+			t.Errorf("%s: under a foreign name it read %v", suite, got)
+		}
+	}
+}
+
+func TestPhoneTellsADigest(t *testing.T) {
+	server := start(t, relaytest.WithRelay(relay.WithPolicy(relay.Policy{MonthlyQuota: 1})))
+	phone := relaytest.NewPhone()
+	pageTo(t, server, phone, payload.NewTest("node-a"))
+	got := post(t, server, envelope(t, "device", phone.PushToken(), "collapseId", payload.NewCollapseID()))
+	if got.status != 202 || got.body["outcome"] != "digested" {
+		t.Errorf("answered %d %v", got.status, got.body)
+	}
+	shown, err := phone.Received(server)
+	if err != nil || len(shown) != 2 || shown[0].Digest || !shown[1].Digest || shown[1].Alert.Host != "" {
+		t.Errorf("read %v, %v", shown, err)
 	}
 }

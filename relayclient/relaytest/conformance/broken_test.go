@@ -152,7 +152,7 @@ func brokenRelays() map[string][]brokenRelay {
 		"size-2996":          {refusesWhere(ciphertextOf(2996))},
 		"size-3000":          {refusesWhere(ciphertextOf(3000)), refusesWhere(func(p *post) bool { return ciphertextOf(3000)(p) && strings.HasSuffix(p.text("ciphertext"), "==") })},
 		"size-2999-unpadded": {takesWhere(ciphertextOf(2999))},
-		"size-3004":          {takesWhere(ciphertextOf(3004))},
+		"size-3804":          {takesWhere(ciphertextOf(3804))},
 		"size-body-8192":     {refusesWhere(func(p *post) bool { return len(p.body) == 8192 })},
 
 		"refuse-not-json": {
@@ -183,12 +183,6 @@ func brokenRelays() map[string][]brokenRelay {
 			s, _ := v.(string)
 			return len(s) > 30 && strings.Trim(s, "0123456789abcdef") != ""
 		})},
-		"form-twice": {brokenRelay{before: func(_ http.ResponseWriter, p *post) bool {
-			if len(p.members) == 6 {
-				p.set("v", p.members["v"]) // as it was decoded: the last device counts
-			}
-			return false
-		}}},
 		"form-names": {brokenRelay{before: func(_ http.ResponseWriter, p *post) bool {
 			if device := p.members["Device"]; device != nil {
 				p.set("device", device)

@@ -52,14 +52,6 @@ func formChecks() []Check {
 			}),
 		},
 		{
-			Name: "form-twice", Part: SealedRelay, Level: Open, Source: strictReading,
-			Sentence: "A member that occurs twice is refused.",
-			Does:     "Posts an envelope with two devices. Wants 4xx: two readers that each take another one would page another phone. Open, because RFC 8259 only says that names should be unique.",
-			run: refusesAll(func() []variant {
-				return []variant{{"device twice", append(newEnvelope(), member{"device", randomHex(64)}).encode()}}
-			}),
-		},
-		{
 			Name: "form-names", Part: SealedRelay, Level: Open, Source: strictReading,
 			Sentence: "Member names are compared exactly.",
 			Does:     "Posts an envelope with \"Device\" for \"device\". Wants 4xx, as for one without a device. Open, because some JSON libraries take one for the other.",
