@@ -4,7 +4,7 @@
 //
 //	alert := payload.NewFailure(hostname, "nightly-backup")
 //	alert.ExitCode = new(cmd.ProcessState.ExitCode())
-//	alert.LogTail = payload.LogTail(stderr.String())
+//	alert.LogTail = payload.LogTail(payload.CleanOutput(stderr.Bytes()))
 //	fitted, err := payload.Fit(alert, seal.X25519.MaxPlaintext(3000))
 //	if err != nil {
 //		return err // the alert breaks the protocol, or cannot be made to fit
@@ -33,7 +33,8 @@
 //
 // # On the phone
 //
-// An app opens the sealed box, calls [Parse], and asks [Alert.Stale] before it shows a live page.
+// An app opens the sealed box, calls [Parse], and asks [Alert.Stale] before it shows a live page. Parse is lenient: a
+// member that cannot be read costs that member, not the page.
 //
 // # Errors
 //

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
-	"unicode/utf8"
 )
 
 // maxParse bounds the work that a plaintext can cause. A push message has room for 2802 bytes of it.
@@ -14,52 +14,53 @@ const maxParse = 64 << 10
 
 // Parse reads a plaintext, as an app does that has just opened a sealed box. It takes at most 64 KiB.
 //
-// Unknown members are ignored, so that version 1 can grow; null and empty text count as absent; of a member given twice
-// the last counts. Times may be written with Z or any offset and with fractions of a second; they are returned in UTC.
+// Parse is lenient: a readable alert is shown. Only what says which alert this is can fail, always with a [*FieldError]:
+// the document is not a JSON object, v is not [Version] ([errors.Is] finds [ErrVersion]), or v, kind, name or host is
+// missing or of the wrong type. A kind that this version does not know is kept as it stands. Any other member that is
+// missing, or that cannot be read, leaves its field zero: success is then false, and without a readable ts [Alert.Stale]
+// reports true, so that the alert is shown as an outdated one.
 //
-// Every error is a [*FieldError]: the document is not a JSON object, v is not [Version] ([errors.Is] finds
-// [ErrVersion]), the kind is unknown, one of v, kind, name, success, host and ts is missing, or a known member is of the
-// wrong type. A page is worth more than a perfect sender, so Parse does not refuse what else [Alert.Validate] would.
+// Unknown members are ignored, so that version 1 can grow; null and empty text count as absent; of a member given twice
+// the last counts. A byte order mark is skipped, and a byte that is not part of valid UTF-8 becomes U+FFFD. A whole
+// number may be written with a fraction of zero or an exponent. Times may be written with Z or any offset and with
+// fractions of a second; they are returned in UTC.
 func Parse(plaintext []byte) (Alert, error) {
 	if len(plaintext) > maxParse {
 		return Alert{}, &FieldError{Err: fmt.Errorf("plaintext of %d bytes, at most %d are read", len(plaintext), maxParse)}
 	}
-	if !utf8.Valid(plaintext) {
-		return Alert{}, &FieldError{Err: errors.New("plaintext is not valid UTF-8")}
-	}
 	// A map keeps to the exact names; encoding/json fills a struct's fields from members that differ in case, too.
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(plaintext, &members); err != nil {
+	if err := json.Unmarshal(bytes.TrimPrefix(plaintext, []byte("\ufeff")), &members); err != nil {
 		return Alert{}, &FieldError{Err: fmt.Errorf("plaintext is not a JSON object: %w", err)}
 	}
 	r := reader{members: members}
 	r.version()
 	a := Alert{
-		Kind:    r.kind(),
+		Kind:    Kind(r.required("kind")),
 		Name:    r.required("name"),
-		Success: r.success(),
+		Success: valueOr[bool](r, "success"),
 		Host:    r.required("host"),
-		Time:    r.sentAt(),
+		Time:    r.time("ts"),
 
-		RunID:      r.text("run_id"),
-		Schedule:   r.text("schedule"),
+		RunID:      valueOr[string](r, "run_id"),
+		Schedule:   valueOr[string](r, "schedule"),
 		StartedAt:  r.time("started_at"),
 		ExitCode:   r.exitCode(),
-		FailReason: r.text("fail_reason"),
+		FailReason: valueOr[string](r, "fail_reason"),
 		LogTail:    r.lines("log_tail"),
 
-		Event:   r.text("event"),
-		Subject: r.text("subject"),
-		Message: r.text("message"),
-		DAG:     r.text("dag"),
-		RunKey:  r.text("run_key"),
-		TaskKey: r.text("taskkey"),
-		Role:    r.text("role"),
-		Leader:  r.text("leader"),
+		Event:   valueOr[string](r, "event"),
+		Subject: valueOr[string](r, "subject"),
+		Message: valueOr[string](r, "message"),
+		DAG:     valueOr[string](r, "dag"),
+		RunKey:  valueOr[string](r, "run_key"),
+		TaskKey: valueOr[string](r, "taskkey"),
+		Role:    valueOr[string](r, "role"),
+		Leader:  valueOr[string](r, "leader"),
 
-		SLACheck:         r.text("sla_check"),
-		ThresholdSeconds: optional[float64](&r, "threshold_seconds", "must be a number that a float64 can hold"),
-		ObservedSeconds:  optional[float64](&r, "observed_seconds", "must be a number that a float64 can hold"),
+		SLACheck:         valueOr[string](r, "sla_check"),
+		ThresholdSeconds: value[float64](r, "threshold_seconds"),
+		ObservedSeconds:  value[float64](r, "observed_seconds"),
 		LastSuccessAt:    r.time("last_success_at"),
 	}
 	if r.err != nil {
@@ -78,7 +79,7 @@ func (a *Alert) UnmarshalJSON(plaintext []byte) error {
 	return nil
 }
 
-// reader takes members out of a plaintext and remembers the first that is wrong.
+// reader takes members out of a plaintext and remembers the first that the alert cannot do without.
 type reader struct {
 	members map[string]json.RawMessage
 	err     error
@@ -90,23 +91,50 @@ func (r *reader) fail(name string, err error) {
 	}
 }
 
-// optional reads a member into a T, or returns nil if it is absent or null.
-func optional[T any](r *reader, name, want string) *T {
+// value reads a member into a T. It returns nil if the member is absent, null or something else than a T.
+func value[T any](r reader, name string) *T {
 	raw, ok := r.members[name]
 	if !ok || bytes.Equal(raw, []byte("null")) {
 		return nil
 	}
-	value := new(T)
-	if json.Unmarshal(raw, value) != nil { // its error may quote the alert
-		r.fail(name, errors.New(want))
+	v := new(T)
+	if json.Unmarshal(raw, v) != nil {
 		return nil
 	}
-	return value
+	return v
+}
+
+// valueOr is value with the zero T in place of nil.
+func valueOr[T any](r reader, name string) (v T) {
+	if read := value[T](r, name); read != nil {
+		v = *read
+	}
+	return v
+}
+
+// required reads a text without which nobody knows which alert this is.
+func (r *reader) required(name string) string {
+	text := value[string](*r, name)
+	switch {
+	case text != nil && *text != "":
+		return *text
+	case text == nil && r.given(name):
+		r.fail(name, errors.New("must be text"))
+	default:
+		r.fail(name, errMissing)
+	}
+	return ""
+}
+
+func (r *reader) given(name string) bool {
+	raw, ok := r.members[name]
+	return ok && !bytes.Equal(raw, []byte("null"))
 }
 
 func (r *reader) version() {
-	version := optional[int](r, "v", "must be a whole number")
-	switch {
+	switch version := r.integer("v"); {
+	case version == nil && r.given("v"):
+		r.fail("v", errors.New("must be a whole number"))
 	case version == nil:
 		r.fail("v", errMissing)
 	case *version != Version:
@@ -114,77 +142,38 @@ func (r *reader) version() {
 	}
 }
 
-func (r *reader) kind() Kind {
-	kind := Kind(r.required("kind"))
-	if !kind.known() {
-		r.fail("kind", errNotOfKinds)
+// integer reads a whole number, which some JSON libraries write as 3.0 or 3e0.
+func (r reader) integer(name string) *int64 {
+	if i := value[int64](r, name); i != nil {
+		return i
 	}
-	return kind
+	if f := value[float64](r, name); f != nil && *f == math.Trunc(*f) && math.Abs(*f) < 1<<53 {
+		return new(int64(*f))
+	}
+	return nil
 }
 
-// exitCode takes 64 bits, since a status such as Windows's 0xC0000005 must not
-// cost the page on a 32-bit machine. There it shows as Windows shows it, as a
-// negative number.
-func (r *reader) exitCode() *int {
-	code := optional[int64](r, "exit_code", "must be a whole number")
+// exitCode takes 64 bits, for a status such as Windows's 0xC0000005. On a 32-bit machine that shows as Windows shows it,
+// as a negative number.
+func (r reader) exitCode() *int {
+	code := r.integer("exit_code")
 	if code == nil {
 		return nil
 	}
 	return new(int(*code))
 }
 
-func (r *reader) success() bool {
-	success := optional[bool](r, "success", "must be true or false")
-	if success == nil {
-		r.fail("success", errMissing)
-		return false
-	}
-	return *success
-}
-
-func (r *reader) sentAt() time.Time {
-	t := r.time("ts")
-	if t.IsZero() {
-		r.fail("ts", errMissing)
-	}
-	return t
-}
-
-func (r *reader) required(name string) string {
-	text := r.text(name)
-	if text == "" {
-		r.fail(name, errMissing)
-	}
-	return text
-}
-
-func (r *reader) text(name string) string {
-	if text := optional[string](r, name, "must be text"); text != nil {
-		return *text
-	}
-	return ""
-}
-
-func (r *reader) lines(name string) []string {
-	if lines := optional[[]string](r, name, "must be an array of text"); lines != nil && len(*lines) > 0 {
-		return *lines
+func (r reader) lines(name string) []string {
+	if lines := valueOr[[]string](r, name); len(lines) > 0 {
+		return lines
 	}
 	return nil
 }
 
-func (r *reader) time(name string) time.Time {
-	text := r.text(name)
-	if text == "" {
-		return time.Time{}
-	}
-	var t time.Time
-	if t.UnmarshalText([]byte(text)) != nil { // its error may quote the alert
-		r.fail(name, errors.New("must be a time such as 2026-07-23T01:02:03+00:00"))
-		return time.Time{}
-	}
-	t = t.UTC()
+// time returns the zero time for one that it cannot read.
+func (r reader) time(name string) time.Time {
+	t := valueOr[time.Time](r, name).UTC()
 	if year := t.Year(); year < 1 || year > 9999 {
-		r.fail(name, errYear)
 		return time.Time{}
 	}
 	return t

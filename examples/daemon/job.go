@@ -108,8 +108,8 @@ func (j job) run(ctx context.Context, id string, late func(observed time.Duratio
 		r.failReason = err.Error()
 	}
 	// The protocol's log_tail is standard error where there is any.
-	if r.logTail = payload.LogTail(string(stderr)); len(r.logTail) == 0 {
-		r.logTail = payload.LogTail(string(stdout))
+	if r.logTail = payload.LogTail(payload.CleanOutput(stderr)); len(r.logTail) == 0 {
+		r.logTail = payload.LogTail(payload.CleanOutput(stdout))
 	}
 	return r
 }

@@ -89,7 +89,7 @@ func failingJob(out io.Writer) (payload.Alert, error) {
 	code := failure.ExitCode()
 	alert.ExitCode = &code
 	alert.FailReason = failure.String()
-	alert.LogTail = payload.LogTail(stderr.String())
+	alert.LogTail = payload.LogTail(payload.CleanOutput(stderr.Bytes()))
 	fmt.Fprintf(out, "THE JOB  %s\n         %s\n", strings.Join(job.Args, " "), failure)
 	return alert, nil
 }

@@ -317,7 +317,7 @@ func TestBinaryOutput(t *testing.T) {
 	if stderr.String() != "\x00\x1b[31m\xff\xfe\r50%\r100%\n\x80\x80\x80\n" {
 		t.Errorf("output %q", stderr.String())
 	}
-	if alert := f.onlyAlert(t); len(alert.LogTail) != 4 || alert.LogTail[2] != "100%" {
+	if alert := f.onlyAlert(t); len(alert.LogTail) != 2 || alert.LogTail[0] != "100%" {
 		t.Errorf("log tail %q", alert.LogTail)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -49,8 +50,8 @@ func (t *tail) Write(p []byte) (int, error) {
 func (t *tail) lines() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	kept := string(t.previous) + string(t.current)
-	lines := payload.LogTail(kept[max(0, len(kept)-tailSize):])
+	kept := slices.Concat(t.previous, t.current)
+	lines := payload.LogTail(payload.CleanOutput(kept[max(0, len(kept)-tailSize):]))
 	for i, line := range lines {
 		lines[i] = lineEnd(line)
 	}
