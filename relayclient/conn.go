@@ -17,9 +17,9 @@ import (
 
 // A conn is one connection to the relay.
 type conn struct {
-	http    *http.ClientConn
-	written *atomic.Int64 // bytes, by writes as long as a POST
-	shared  bool          // HTTP/2: POSTs share it
+	http   *http.ClientConn
+	socket *countedConn
+	shared bool // HTTP/2: POSTs share it
 
 	// The rest is guarded by pool.mu.
 	generation int
@@ -28,7 +28,8 @@ type conn struct {
 	answered   bool   // at least once
 	refused    bool   // the latest answer was not 2xx
 	idleLimit  time.Duration
-	idleUntil  clock.Deadline
+	idleUntil  clock.Deadline // of HTTP/1.1
+	settled    clock.Deadline // of HTTP/2: what comes from then on is not about a POST that has ended
 }
 
 // An unsentError is the error of a POST that the relay has not seen: no byte of it was written, or the relay declared its
@@ -47,8 +48,8 @@ func (c *conn) roundTrip(req *http.Request) (*http.Response, error) {
 		req = req.WithContext(httptrace.WithClientTrace(req.Context(), trace))
 		begun = wroteHeaders.Load
 	} else {
-		before := c.written.Load()
-		begun = func() bool { return c.written.Load() != before }
+		before := c.socket.written.Load()
+		begun = func() bool { return c.socket.written.Load() != before }
 	}
 	resp, err := c.http.RoundTrip(req)
 	if err != nil {
@@ -100,6 +101,11 @@ func (c *conn) reusable() bool {
 	return !c.refused && c.idleLimit > 0 && c.http.Available() > 0
 }
 
+// isClosing reports whether an HTTP/1.1 connection that was idle is being closed, or is of no use for another reason.
+func (c *conn) isClosing() bool {
+	return c.http.Err() != nil || c.answered && hasNews(c.socket.Conn)
+}
+
 // idleLimitOf returns for how long a connection may be idle and still be used, from an answer that came on it. A server
 // that closes it at that moment does not see the POST, which may not be repeated; so it must be shorter than the
 // server's own limit, which Keep-Alive announces (RFC 2068, section 19.7.1).
@@ -142,10 +148,10 @@ const maxAlert = 128
 // closed before it had read everything, and its answer, or the end of the connection, is there to be read.
 type countedConn struct {
 	net.Conn
-	written *atomic.Int64
+	written atomic.Int64
 }
 
-func (c countedConn) Write(p []byte) (int, error) {
+func (c *countedConn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
 	if len(p) > maxAlert {
 		c.written.Add(int64(n))

@@ -15,7 +15,6 @@ import (
 	"net/netip"
 	"net/url"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -80,7 +79,9 @@ func newDialer(rawURL string, timeout time.Duration, config *tls.Config, dial di
 			if err != nil {
 				return nil, err
 			}
-			return countedConn{c, ctx.Value(writtenKey{}).(*atomic.Int64)}, nil
+			socket := ctx.Value(socketKey{}).(*countedConn)
+			socket.Conn = c
+			return socket, nil
 		},
 		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    connectTimeout,
@@ -118,13 +119,13 @@ func asciiHost(u *url.URL) (string, error) {
 	return host, nil
 }
 
-// writtenKey is where the context of a dial has the counter of its connection.
-type writtenKey struct{}
+// socketKey is where the context of a dial has what counts the bytes of its connection.
+type socketKey struct{}
 
 // connect makes a connection.
 func (d *dialer) connect(ctx context.Context) (*conn, error) {
-	c := &conn{written: new(atomic.Int64), idleLimit: idleDefault}
-	ctx = context.WithValue(ctx, writtenKey{}, c.written)
+	c := &conn{socket: new(countedConn), idleLimit: idleDefault}
+	ctx = context.WithValue(ctx, socketKey{}, c.socket)
 	var handshake error
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		TLSHandshakeDone: func(state tls.ConnectionState, err error) {

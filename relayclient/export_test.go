@@ -32,3 +32,6 @@ func NewResolver(lookUp func(ctx context.Context, network, host string) ([]netip
 
 // Address returns where a client that makes its own connections has its relay.
 func Address(c *Client) string { return c.pool.dialer.address }
+
+// HasNews is hasNews.
+var HasNews = hasNews

@@ -16,7 +16,8 @@ import (
 const (
 	minBackoff = 50 * time.Millisecond // before the second dial; doubled for each one after that
 	maxBackoff = time.Second
-	slowDial   = time.Second // after which a dial is no longer waited for: there may be another one beside it
+	settleTime = 20 * time.Millisecond // after a POST, in which HTTP/2 has more to say of it
+	slowDial   = time.Second           // after which a dial is no longer waited for: there may be another one beside it
 
 	maxIdle     = MaxInFlight      // HTTP/1.1 connections that are kept
 	idleDefault = time.Second      // for which an HTTP/1.1 connection is used again, unless the relay announces a time
@@ -213,6 +214,8 @@ func (p *pool) take(s *sending) *conn {
 	for i := 0; i < len(p.shared); i++ {
 		c := p.shared[i]
 		switch {
+		case c.inUse == 0 && c.answered && c.settled.Reached() && hasNews(c.socket.Conn):
+			continue // it may be closing: let its reader find out
 		case c.http.Reserve() == nil:
 			c.inUse++
 			s.inFlight++
@@ -226,7 +229,7 @@ func (p *pool) take(s *sending) *conn {
 	}
 	for i := len(p.idle) - 1; i >= 0; i-- {
 		c := p.idle[i]
-		closed, stale := c.http.Err() != nil, c.idleUntil.Reached()
+		closed, stale := c.isClosing(), c.idleUntil.Reached()
 		if !closed && !stale && c.quota != s.quota && s.quota.open >= s.quota.limit {
 			continue // its own are on their way
 		}
@@ -262,6 +265,7 @@ func (p *pool) release(s *sending, c *conn, reusable bool) {
 		}
 	case c.shared:
 		p.width = c.width()
+		c.settled = clock.NewDeadline(time.Now(), settleTime)
 	case reusable:
 		p.keep(c)
 	default:
