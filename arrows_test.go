@@ -25,6 +25,7 @@ var arrows = map[string][]string{
 	"internal/input":                    {},
 	"internal/clock":                    {},
 	"internal/faults":                   {"seal", "payload", "relayclient", "relayclient/pairing"},
+	"internal/hostile":                  {"payload", "pushauth/verify", "relay", "relayclient", "relayclient/pairing", "seal"},
 	"internal/hpkejs":                   {"seal"},
 	"internal/requestbody":              {},
 	"internal/retry":                    {"internal/answer"},

@@ -44,6 +44,17 @@
 // often, 502 when the push service did not take the message, and 503 when the
 // relay keeps count of as many devices as it may.
 //
+// # What the services for bridges answer
+//
+// The push relay and the token service answer as the deployed ones do: paths,
+// member names and the word "Bearer" are exact, a method or path that there is not
+// is 404, and every answer is JSON with "ok", or a token. Where they are stricter by
+// default there is an option: [WithMaxBody], [WithPushData], [WithOutageStatus].
+// Further answers are 408 and 413 as above, 409 for the device of a client that has
+// as many as it may ([WithMaxDevices]), and 429 with Retry-After for a client that
+// asks for many tokens at once. docs/security.md has a table of what bounds the work
+// and the memory that a client can cause.
+//
 // # Timeouts
 //
 // Everything here is a handler, and the server around it needs its own limits:

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/sealpush/sealpush/internal/clock"
 )
 
 // A conn is one connection to the relay.
@@ -25,8 +27,8 @@ type conn struct {
 	inUse      int    // POSTs
 	answered   bool   // at least once
 	refused    bool   // the latest answer was not 2xx
-	idleSince  time.Time
 	idleLimit  time.Duration
+	idleUntil  clock.Deadline
 }
 
 // An unsentError is the error of a POST that the relay has not seen: no byte of it was written, or the relay declared its

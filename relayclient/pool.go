@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sealpush/sealpush/internal/clock"
 )
 
 // How a pool dials while the relay cannot be reached, and how long it keeps connections that are not in use.
@@ -224,7 +226,7 @@ func (p *pool) take(s *sending) *conn {
 	}
 	for i := len(p.idle) - 1; i >= 0; i-- {
 		c := p.idle[i]
-		closed, stale := c.http.Err() != nil, time.Since(c.idleSince) > c.idleLimit
+		closed, stale := c.http.Err() != nil, c.idleUntil.Reached()
 		if !closed && !stale && c.quota != s.quota && s.quota.open >= s.quota.limit {
 			continue // its own are on their way
 		}
@@ -270,11 +272,11 @@ func (p *pool) release(s *sending, c *conn, reusable bool) {
 
 // keep puts an HTTP/1.1 connection among the idle ones.
 func (p *pool) keep(c *conn) {
-	c.idleSince = time.Now()
+	c.idleUntil = clock.NewDeadline(time.Now(), c.idleLimit)
 	p.idle = append(p.idle, c)
 	p.trimIdle()
 	if p.expiry == nil {
-		p.expiry = time.AfterFunc(c.idleLimit+time.Millisecond, p.expire)
+		p.expiry = time.AfterFunc(c.idleLimit, p.expire)
 	}
 }
 
@@ -296,16 +298,15 @@ func (p *pool) expire() {
 	p.expiry = nil
 	next := idleLongest
 	p.idle = slices.DeleteFunc(p.idle, func(c *conn) bool {
-		left := c.idleLimit - time.Since(c.idleSince)
-		if left < 0 {
+		if c.idleUntil.Reached() {
 			p.discard(c)
 			return true
 		}
-		next = min(next, left)
+		next = min(next, c.idleUntil.Remaining())
 		return false
 	})
 	if len(p.idle) > 0 {
-		p.expiry = time.AfterFunc(next+time.Millisecond, p.expire)
+		p.expiry = time.AfterFunc(next, p.expire)
 	}
 }
 

@@ -243,6 +243,26 @@ func TestHundredConnectionsOfOneSend(t *testing.T) {
 	}
 }
 
+// Slow dials do not multiply.
+func TestHundredConnectionsOfOneSendWithSlowDials(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *way) {
+		w.before = func(ctx context.Context, n int) error {
+			if n > 1 {
+				return pause(ctx, 4*time.Second)
+			}
+			return nil
+		}
+		w.relay.Script(relaytest.Always, relaytest.Answer{Delay: 6 * time.Second})
+		client := w.client(t)
+		devices := sharedKeyDevices(100)
+		wantAllDelivered(t, client.Send(t.Context(), alert("job"), devices), devices)
+		if n := w.dials.Load(); n > 100 {
+			t.Errorf("%d dials", n)
+		}
+		client.Close()
+	})
+}
+
 func TestColdStartOverHTTP2MakesOneConnection(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *way) {
 		w.before = after(300 * time.Millisecond)
@@ -426,6 +446,24 @@ func TestPatienceEndsForAll(t *testing.T) {
 	}
 }
 
+// An answer starts the wait anew, so that two outages cost no page of a long Send.
+func TestPatienceStartsAnewWithAnAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *way) {
+		start := time.Now()
+		w.before = func(context.Context, int) error {
+			if away := time.Since(start); away < 4*time.Second || w.relay.Stats().Requests == 1 && away < 8*time.Second {
+				return errRefused
+			}
+			return nil
+		}
+		w.relay.Script(1, relaytest.Answer{Status: 202, Header: http.Header{"Connection": {"close"}}})
+		client := w.client(t, relayclient.WithPatience(5*time.Second), relayclient.WithMaxInFlight(1))
+		devices := sharedKeyDevices(2)
+		wantAllDelivered(t, client.Send(t.Context(), alert("job"), devices), devices)
+		client.Close()
+	})
+}
+
 // A relay that is slow to answer takes nothing from the patience.
 func TestPatienceIsForConnectionsOnly(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *way) {
@@ -499,35 +537,76 @@ func TestContextEndsTheWaitForAConnection(t *testing.T) {
 	})
 }
 
-// A relay that answers before it has read the body, and closes.
+// A relay that answers before it has read the body, and closes, does not say so: another POST that is sent on the
+// connection would vanish.
 func TestEarlyAnswers(t *testing.T) {
-	head := "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno"
-	inBubble(t, func(t *testing.T, w *way) {
+	const answer = "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno"
+	for name, then := range map[string]func(net.Conn){
+		"and closes": hangUp,
+		"and closes late": func(conn net.Conn) {
+			conn.SetReadDeadline(time.Now().Add(time.Millisecond))
+			listen(conn)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, _ := newClientAt(t, "http://relay.sealpush.test", relayclient.WithMaxInFlight(2))
+				relayclient.SetDial(client, func(context.Context, string, string) (net.Conn, error) {
+					conn, peer := net.Pipe()
+					go func() {
+						defer peer.Close()
+						var b [1]byte
+						for head := ""; !strings.HasSuffix(head, "\r\n\r\n"); head += string(b[:]) {
+							if _, err := peer.Read(b[:]); err != nil {
+								return
+							}
+						}
+						peer.Write([]byte(answer))
+						then(peer)
+					}()
+					return conn, nil
+				}, nil)
+				for _, outcome := range client.Send(t.Context(), alert("job"), sharedKeyDevices(60)) {
+					if !wantStatus(404, "no")(outcome) {
+						t.Fatalf("%+v", outcome)
+					}
+				}
+				client.Close()
+			})
+		})
+	}
+}
+
+// The answer counts where it arrives while the body is being written, and writing fails.
+func TestAnswerWhileWritingFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		client, _ := newClientAt(t, "http://relay.sealpush.test")
 		relayclient.SetDial(client, func(context.Context, string, string) (net.Conn, error) {
 			conn, peer := net.Pipe()
 			go func() {
-				defer peer.Close()
-				var buf [1]byte
-				for read := ""; !strings.HasSuffix(read, "\r\n\r\n"); read += string(buf[:]) {
-					if _, err := peer.Read(buf[:]); err != nil {
-						return
-					}
-				}
-				peer.Write([]byte(head))
+				go listen(peer)
+				<-time.After(time.Second)
+				peer.Write([]byte("HTTP/1.1 413 x\r\nContent-Length: 0\r\n\r\n"))
+				peer.Close()
 			}()
-			return conn, nil
+			return halfWriter{conn}, nil
 		}, nil)
-		devices := sharedKeyDevices(60)
-		for i := range 2 {
-			for _, outcome := range client.Send(t.Context(), alert(fmt.Sprint("job ", i)), devices) {
-				if !wantStatus(404, "no")(outcome) {
-					t.Fatalf("%+v", outcome)
-				}
-			}
+		if outcome := client.Send(t.Context(), alert("job"), sharedKeyDevices(1))[0]; !wantStatus(413)(outcome) {
+			t.Errorf("%+v", outcome)
 		}
 		client.Close()
 	})
+}
+
+// halfWriter is a connection whose other end stops reading.
+type halfWriter struct{ net.Conn }
+
+func (h halfWriter) Write(p []byte) (int, error) {
+	n, err := h.Conn.Write(p[:len(p)/2])
+	if err == nil {
+		err = syscall.EPIPE
+	}
+	return n, err
 }
 
 // With a private authority and a client certificate, connections are kept as they are without.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -71,14 +72,52 @@ func (r *relayProcess) stop() {
 	r.command.Wait()
 }
 
+// restart ends the relay's server with all its connections, and starts another one
+// at the same address.
+func (r *relayProcess) restart() error {
+	if _, err := fmt.Fprintln(r.ask, restartRelay); err != nil {
+		return err
+	}
+	_, err := fmt.Fscanln(r.answers, &r.URL)
+	return err
+}
+
+const restartRelay = "restart"
+
 // serveRelay is the relay process. It prints its address, then for each line
-// that it reads how many connections it has accepted, until its input ends.
+// that it reads how many connections it has accepted, or its address again after
+// a restart, until its input ends.
 func serveRelay(protocol, latency string) error {
 	delay, err := time.ParseDuration(latency)
 	if err != nil {
 		return err
 	}
 	var connections atomic.Int64
+	server, err := newRelay(protocol, delay, &connections, "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println(server.URL)
+	for questions := bufio.NewScanner(os.Stdin); questions.Scan(); {
+		if questions.Text() != restartRelay {
+			fmt.Println(connections.Load())
+			continue
+		}
+		server.CloseClientConnections()
+		server.Close()
+		if server, err = newRelay(protocol, delay, &connections, server.Listener.Addr().String()); err != nil {
+			return err
+		}
+		fmt.Println(server.URL)
+	}
+	return nil // connections end with the process
+}
+
+func newRelay(protocol string, delay time.Duration, connections *atomic.Int64, address string) (*httptest.Server, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		if delay > 0 {
@@ -87,6 +126,9 @@ func serveRelay(protocol, latency string) error {
 		w.Header().Set("Keep-Alive", "timeout=60") // as our relays announce; or connections would be new in every round
 		w.WriteHeader(http.StatusAccepted)
 	}))
+	server.Listener.Close()
+	server.Listener = listener
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // a restart ends handshakes
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
 			connections.Add(1)
@@ -98,11 +140,7 @@ func serveRelay(protocol, latency string) error {
 		server.EnableHTTP2 = protocol == tlsHTTP2
 		server.StartTLS()
 	}
-	fmt.Println(server.URL)
-	for questions := bufio.NewScanner(os.Stdin); questions.Scan(); {
-		fmt.Println(connections.Load())
-	}
-	return nil // connections end with the process
+	return server, nil
 }
 
 // trustRelays makes this process trust the relay processes' certificate, which
