@@ -107,14 +107,14 @@ func bareRelay(w http.ResponseWriter, r *http.Request) {
 		Event                                           bool
 	}
 	if err != nil || json.Unmarshal(body, &e) != nil {
-		http.Error(w, "no envelope", http.StatusBadRequest)
+		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
 	_, deviceErr := hex.DecodeString(e.Device)
 	_, idErr := hex.DecodeString(e.CollapseID)
 	_, boxErr := base64.StdEncoding.DecodeString(e.Ciphertext)
 	if e.V != 1 || deviceErr != nil || idErr != nil || boxErr != nil || e.Priority != "passive" || e.Suite != "x25519" {
-		http.Error(w, "no envelope", http.StatusBadRequest)
+		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
