@@ -25,7 +25,7 @@ func TestCrowd(t *testing.T) {
 	service := relaytest.NewBridgeService(relaytest.InMemory(), relaytest.WithHashRounds(1), relaytest.WithSigningKey(signingKey()))
 	defer service.Close()
 	quiet := slog.New(slog.DiscardHandler)
-	config := bridge.Config{URL: service.RelayURL, TokenURL: service.TokenURL, ClientID: "crowd", ClientSecret: secret.New(service.AddClient("crowd"))}
+	config := bridge.Config{URL: service.RelayURL, TokenURL: service.TokenURL, ClientID: "crowd", ClientSecret: service.AddClient("crowd")}
 	client, err := bridge.New(config, bridge.WithHTTPClient(service.Client()), bridge.WithLogger(quiet))
 	if err != nil {
 		t.Fatal(err)

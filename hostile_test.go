@@ -278,7 +278,7 @@ type caller struct {
 
 func callers() []caller {
 	config := func(w *world) bridge.Config {
-		clientSecret := w.honest.AddClient("bridge")
+		clientSecret := w.honest.AddClient("bridge").Reveal()
 		w.secrets = append(w.secrets, clientSecret, w.honest.Token("bridge"))
 		return bridge.Config{URL: w.scheme + "://relay.example", TokenURL: w.scheme + "://token.example", ClientID: "bridge", ClientSecret: secret.New(clientSecret)}
 	}

@@ -57,7 +57,7 @@ func TestReadmeWakesAPhone(t *testing.T) {
 	defer service.Close()
 	dir := newModule(t, readmeProgram(t, 1))
 	config := bridge.Config{
-		URL: service.RelayURL, TokenURL: service.TokenURL, ClientID: "home", ClientSecret: secret.New(service.AddClient("home")),
+		URL: service.RelayURL, TokenURL: service.TokenURL, ClientID: "home", ClientSecret: service.AddClient("home"),
 	}
 	client, err := bridge.New(config)
 	if err != nil {

@@ -22,7 +22,7 @@ func TestBridgeGuide(t *testing.T) {
 	defer service.Close()
 	path := filepath.Join(t.TempDir(), "common.toml")
 	config := fmt.Sprintf("[push_relay]\nurl = %q\ntoken_url = %q\nclient_id = %q\nclient_secret = %q\n",
-		service.RelayURL, service.TokenURL, "bridge-home-office", service.AddClient("bridge-home-office"))
+		service.RelayURL, service.TokenURL, "bridge-home-office", service.AddClient("bridge-home-office").Reveal())
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

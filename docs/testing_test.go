@@ -95,7 +95,7 @@ func TestBridgesTest(t *testing.T) {
 		URL:          service.RelayURL,
 		TokenURL:     service.TokenURL,
 		ClientID:     "bridge-home-office",
-		ClientSecret: secret.New(service.AddClient("bridge-home-office")),
+		ClientSecret: service.AddClient("bridge-home-office"),
 	}, bridge.WithHTTPClient(service.Client()))
 	if err != nil {
 		t.Fatal(err)

@@ -88,7 +88,7 @@ func ExampleTransport() {
 	source, err := pushauth.NewSource(pushauth.Credentials{
 		TokenURL:     service.TokenURL,
 		ClientID:     "bridge-home-office",
-		ClientSecret: secret.New(service.AddClient("bridge-home-office")),
+		ClientSecret: service.AddClient("bridge-home-office"),
 	}, pushauth.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		log.Fatal(err)

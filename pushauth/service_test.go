@@ -34,7 +34,7 @@ func newService(tb testing.TB, opts ...pushauth.Option) (*relaytest.BridgeServic
 	source, err := pushauth.NewSource(pushauth.Credentials{
 		TokenURL:     service.TokenURL,
 		ClientID:     clientID,
-		ClientSecret: secret.New(service.AddClient(clientID)),
+		ClientSecret: service.AddClient(clientID),
 	}, append([]pushauth.Option{quiet, pushauth.WithHTTPClient(service.Client())}, opts...)...)
 	if err != nil {
 		tb.Fatal(err)

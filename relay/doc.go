@@ -28,12 +28,16 @@
 // Another push service is a package of its own with a [Forwarder]: it decides
 // what a device token looks like, and makes its message from an [Envelope].
 //
+// A relay decides by a [Policy] and what it remembers of each device, which is a
+// [State]: in memory, or in a database for relays that must survive a restart or be
+// more than one.
+//
 // # What the sealed relay answers
 //
 // Envelopes are posted to the path "/". Every answer is JSON with "v":1. What is
 // accepted is answered 202 with an outcome: "forwarded", "coalesced" with a page
-// that was just forwarded, or "suppressed" because the same alert comes again and
-// again (see [Policy]). Anything else has an error, whose first word is the
+// that was just forwarded, "suppressed" because the same alert comes again and
+// again, or "digested" because the device's quota is used up (see [Policy]). Anything else has an error, whose first word is the
 // member of the envelope that is wrong: 400. Further answers are 408 for a body
 // that takes more than 10 s to arrive, 410 for a device token that is dead, 413
 // for a body over 8192 bytes, 429 with Retry-After for a device that is paged too

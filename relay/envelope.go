@@ -85,7 +85,7 @@ func parseEnvelope(body []byte, maxCiphertext int, device func(token string) (st
 	if len(body) > maxBody {
 		return Envelope{}, "", errOversize
 	}
-	m := splitMembers(body, "v", "device", "suite", "ciphertext", "collapseId", "priority", "event")
+	m := splitMembers(body)
 	m.one("v")
 	e.Device = secret.New(m.text("device", func(token string) string {
 		var err error

@@ -3,42 +3,23 @@ package relay
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
+	"unicode/utf8"
 )
 
-// members are the known members of a JSON object, each as it was written.
-// encoding/json into a struct would not do: it takes "Device" for "device", and
-// null for an absent value.
+// members are those of a JSON object, each as it was written; of two of one name,
+// the last. encoding/json into a struct would not do: it takes "Device" for
+// "device", and null for an absent value.
 type members struct {
 	raw map[string]json.RawMessage
 	err error // the first thing that was wrong; later reads return zero values
 }
 
 // splitMembers reads body, which must be one JSON object and nothing after it.
-func splitMembers(body []byte, known ...string) *members {
-	m := &members{raw: make(map[string]json.RawMessage, len(known))}
+func splitMembers(body []byte) *members {
+	m := &members{}
 	body = bytes.TrimPrefix(body, []byte("\ufeff")) // a byte order mark
-	if !json.Valid(body) {
+	if err := json.Unmarshal(body, &m.raw); err != nil || m.raw == nil {
 		m.fail("body", "must be one JSON object")
-		return m
-	}
-	dec := json.NewDecoder(bytes.NewReader(body)) // cannot fail on valid JSON
-	if start, _ := dec.Token(); start != json.Delim('{') {
-		m.fail("body", "must be one JSON object")
-		return m
-	}
-	for dec.More() {
-		token, _ := dec.Token()
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			m.fail("body", "must be one JSON object")
-			return m
-		}
-		name, _ := token.(string)
-		if !slices.Contains(known, name) {
-			continue
-		}
-		m.raw[name] = value
 	}
 	return m
 }
@@ -72,15 +53,27 @@ func (m *members) one(field string) {
 
 // text reads a string; check returns what is wrong with it, or "".
 func (m *members) text(field string, check func(string) string) string {
-	var s *string
-	if err := json.Unmarshal(m.get(field), &s); err != nil || s == nil {
+	s, ok := unquote(m.get(field))
+	if !ok {
 		m.fail(field, "must be a string")
 		return ""
 	}
-	if problem := check(*s); problem != "" {
+	if problem := check(s); problem != "" {
 		m.fail(field, problem)
 	}
-	return *s
+	return s
+}
+
+// unquote reads a JSON string, most often one that stands for itself.
+func unquote(raw json.RawMessage) (string, bool) {
+	if len(raw) >= 2 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
+		return string(raw[1 : len(raw)-1]), true
+	}
+	var s *string
+	if err := json.Unmarshal(raw, &s); err != nil || s == nil {
+		return "", false
+	}
+	return *s, true
 }
 
 func (m *members) boolean(field string) bool {

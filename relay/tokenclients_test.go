@@ -33,7 +33,7 @@ func TestSecretsAreHeldHashed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			service := newTestTokenService(t, tt.opts...)
-			secret := service.AddClient("alice")
+			secret := service.AddClient("alice").Reveal()
 			client := service.clients.byID["alice"]
 			want, err := pbkdf2.Key(sha256.New, secret, client.salt[:], tt.rounds, sha256.Size)
 			if err != nil {
@@ -58,7 +58,7 @@ func TestSecretsAreHeldHashed(t *testing.T) {
 func TestWrongCredentialsCostNoHash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newTestTokenService(t, WithHashRounds(1))
-		secret, other := service.AddClient("alice"), service.AddClient("bob")
+		secret, other := service.AddClient("alice").Reveal(), service.AddClient("bob").Reveal()
 		ask := func(id, secret string) *httptest.ResponseRecorder {
 			w := httptest.NewRecorder()
 			service.ServeHTTP(w, httptest.NewRequest("POST", "/token", strings.NewReader(fmt.Sprintf(`{"client_id":%q,"client_secret":%q}`, id, secret))))

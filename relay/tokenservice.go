@@ -15,6 +15,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/sealpush/sealpush/secret"
 )
 
 const (
@@ -36,7 +38,7 @@ const (
 type TokenService struct {
 	config      tokenConfig
 	clients     *tokenClients
-	adminSecret func() string // creates the admin when somebody first asks
+	adminSecret func() secret.Text // creates the admin when somebody first asks
 
 	mu      sync.Mutex
 	current *signingKey // nil until it is needed: making one takes a while
@@ -50,7 +52,7 @@ func NewTokenService(opts ...TokenOption) (*TokenService, error) {
 		return nil, err
 	}
 	s := &TokenService{config: c, clients: newTokenClients(c.hashRounds)}
-	s.adminSecret = sync.OnceValue(func() string { return s.addClient(adminClientID, scopeAdmin) })
+	s.adminSecret = sync.OnceValue(func() secret.Text { return s.addClient(adminClientID, scopeAdmin) })
 	if c.signingKey != nil {
 		s.current = newSigningKey(c.signingKey)
 	}
@@ -80,22 +82,22 @@ func (s *TokenService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // AdminCredentials are the token service's own client of scope "admin". A token
 // for it, from POST /token, creates and deletes clients.
-func (s *TokenService) AdminCredentials() (clientID, clientSecret string) {
+func (s *TokenService) AdminCredentials() (clientID string, clientSecret secret.Text) {
 	return adminClientID, s.adminSecret()
 }
 
 // AddClient creates a client of scope "push:write", as an operator does with
 // POST /clients, and returns its secret. A client of that id is replaced.
-func (s *TokenService) AddClient(clientID string) (clientSecret string) {
+func (s *TokenService) AddClient(clientID string) (clientSecret secret.Text) {
 	return s.addClient(clientID, scopePush)
 }
 
-func (s *TokenService) addClient(id, scope string) (secret string) {
-	secret, err := s.clients.add(context.Background(), id, scope, true)
+func (s *TokenService) addClient(id, scope string) secret.Text {
+	made, err := s.clients.add(context.Background(), id, scope, true)
 	if err != nil {
 		panic(err) // PBKDF2 refuses parameters that are not ours
 	}
-	return secret
+	return secret.New(made)
 }
 
 // Token returns a token as POST /token issues it to a client of scope
@@ -193,7 +195,7 @@ func (s *TokenService) serveAddClient(w http.ResponseWriter, r *http.Request, bo
 		writeBridgeError(w, http.StatusBadRequest, "scope is neither push:write nor admin")
 		return
 	}
-	secret, err := s.clients.add(r.Context(), id, scope, false)
+	made, err := s.clients.add(r.Context(), id, scope, false)
 	switch {
 	case errors.Is(err, errClientExists):
 		writeBridgeError(w, http.StatusConflict, "client_id exists")
@@ -207,7 +209,7 @@ func (s *TokenService) serveAddClient(w http.ResponseWriter, r *http.Request, bo
 		ID     string `json:"client_id"`
 		Secret string `json:"client_secret"`
 		Scope  string `json:"scope"`
-	}{true, id, secret, scope})
+	}{true, id, made, scope})
 }
 
 // serveDeleteClient ends the issuing of tokens to a client. Those that it has

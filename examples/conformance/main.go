@@ -74,7 +74,7 @@ func references(relay *relaytest.Relay, service *relaytest.BridgeService) confor
 		URL: relay.URL,
 		Bridge: conformance.Bridge{
 			TokenURL: service.TokenURL, RelayURL: service.RelayURL,
-			ClientID: client, ClientSecret: service.AddClient(client),
+			ClientID: client, ClientSecret: service.AddClient(client).Reveal(),
 		},
 	}
 }

@@ -29,7 +29,7 @@ func TestReferencesPass(t *testing.T) {
 func TestBridgeWithItsSecretFromTheEnvironment(t *testing.T) {
 	service := relaytest.NewBridgeService(relaytest.WithHashRounds(1))
 	defer service.Close()
-	secret := service.AddClient("suite")
+	secret := service.AddClient("suite").Reveal()
 	code, stdout, stderr := call(t, map[string]string{"SEALPUSH_CLIENT_SECRET": secret},
 		"-json", "-pace", "0", "-token-url", service.TokenURL, "-bridge-url", service.RelayURL, "-client-id", "suite")
 	if code != 0 || stderr != "" {

@@ -133,7 +133,7 @@ func TestNotificationsThatReachNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 		lines := strings.Split(string(text), "\n")
-		lines[3], lines[4] = `client_id = "attic"`, `client_secret = "`+setup.bridge.AddClient("attic")+`"`
+		lines[3], lines[4] = `client_id = "attic"`, `client_secret = "`+setup.bridge.AddClient("attic").Reveal()+`"`
 		if err := os.WriteFile(setup.config, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -96,7 +96,7 @@ func (r *reference) pair(ctx context.Context) error {
 func (r *reference) register(ctx context.Context) error {
 	config := bridge.Config{
 		URL: r.bridge.RelayURL, TokenURL: r.bridge.TokenURL,
-		ClientID: "bridge-home-office", ClientSecret: secret.New(r.bridge.AddClient("bridge-home-office")),
+		ClientID: "bridge-home-office", ClientSecret: r.bridge.AddClient("bridge-home-office"),
 	}
 	text := fmt.Sprintf("[push_relay]\nurl = %q\ntoken_url = %q\nclient_id = %q\nclient_secret = %q\n",
 		config.URL, config.TokenURL, config.ClientID, config.ClientSecret.Reveal())

@@ -127,7 +127,7 @@ func run(ctx context.Context, opts options, out io.Writer) error {
 		Token:        bridge.TokenURL,
 		Push:         bridge.RelayURL,
 		ClientID:     opts.clientID,
-		ClientSecret: bridge.AddClient(opts.clientID),
+		ClientSecret: bridge.AddClient(opts.clientID).Reveal(),
 	}); err != nil {
 		return errors.Join(err, server.Close())
 	}

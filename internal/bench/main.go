@@ -50,7 +50,7 @@ func measureAll() error {
 	defer undo()
 	where := conditions(loadAverage())
 	var rows []row
-	for _, measure := range []func() ([]row, error){sealing, sending, memory, alerts, bridging, connections} {
+	for _, measure := range []func() ([]row, error){sealing, sending, memory, alerts, bridging, connections, relaying} {
 		more, err := measure()
 		if err != nil {
 			return err

@@ -85,7 +85,7 @@ func serve(in io.Reader, out io.Writer) error {
 		return err
 	}
 	for _, id := range append(hostileBridges(), honestBridge) {
-		at.Secrets[id] = tokens.AddClient(id)
+		at.Secrets[id] = tokens.AddClient(id).Reveal()
 	}
 	verifier, err := verify.New(verify.Config{JWKSURL: at.Token + "/.well-known/jwks.json", Issuer: at.Token, Audience: at.Push, Scope: "push:write"})
 	if err != nil {

@@ -20,7 +20,7 @@ func Example() {
 		URL:          services.RelayURL,
 		TokenURL:     services.TokenURL,
 		ClientID:     "bridge-home-office",
-		ClientSecret: secret.New(services.AddClient("bridge-home-office")),
+		ClientSecret: services.AddClient("bridge-home-office"),
 	}, bridge.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		log.Fatal(err)
@@ -56,7 +56,7 @@ func ExampleClient_Notify() {
 		URL:          services.RelayURL,
 		TokenURL:     services.TokenURL,
 		ClientID:     "bridge-home-office",
-		ClientSecret: secret.New(services.AddClient("bridge-home-office")),
+		ClientSecret: services.AddClient("bridge-home-office"),
 	}, bridge.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		log.Fatal(err)

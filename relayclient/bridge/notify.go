@@ -20,7 +20,7 @@ const maxDeviceLines = 10
 type Notification struct {
 	Title string            `json:"title"`
 	Body  string            `json:"body"`
-	Data  map[string]string `json:"data,omitempty"` // for the app; may be nil
+	Data  map[string]string `json:"data,omitempty"` // for the app; may be nil. The deployed relay drops it
 }
 
 // Status is what became of a notification.

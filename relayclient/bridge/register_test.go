@@ -174,7 +174,7 @@ func TestTwoBridgesDoNotSeeEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service, alice := newClient(t)
 		bob, err := bridge.New(bridge.Config{
-			URL: service.RelayURL, TokenURL: service.TokenURL, ClientID: "bridge-bob", ClientSecret: secret.New(service.AddClient("bridge-bob")),
+			URL: service.RelayURL, TokenURL: service.TokenURL, ClientID: "bridge-bob", ClientSecret: service.AddClient("bridge-bob"),
 		}, quiet, bridge.WithHTTPClient(service.Client()))
 		if err != nil {
 			t.Fatal(err)

@@ -39,7 +39,7 @@ func newService(tb testing.TB, opts ...relaytest.BridgeOption) (*relaytest.Bridg
 		URL:          service.RelayURL,
 		TokenURL:     service.TokenURL,
 		ClientID:     clientID,
-		ClientSecret: secret.New(service.AddClient(clientID)),
+		ClientSecret: service.AddClient(clientID),
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 func ExampleBridgeService() {
 	service := relaytest.NewBridgeService()
 	defer service.Close()
-	secret := service.AddClient("bridge-home-office")
+	secret := service.AddClient("bridge-home-office").Reveal()
 
 	post := func(url, bearer, body string) []byte {
 		req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))

@@ -84,7 +84,7 @@ func TestBridgesAreIsolated(t *testing.T) {
 	// Two clients with a device each, and the same phone paired with both.
 	tokens := map[string]string{}
 	for _, id := range []string{"alice", "bob"} {
-		tokens[id] = fetchToken(t, s, id, s.AddClient(id))
+		tokens[id] = fetchToken(t, s, id, s.AddClient(id).Reveal())
 		for _, device := range []string{id + "-phone", "shared-phone"} {
 			register(t, s, tokens[id], device)
 		}
@@ -126,7 +126,7 @@ func register(t *testing.T, s *relaytest.BridgeService, bearer, device string) {
 
 func TestOnlyItsOwnTokenSpeaksForAClient(t *testing.T) {
 	s, stranger := quick(t), quick(t, relaytest.WithSigningKey(strangersKey()))
-	beforeRotation := fetchToken(t, s, "alice", s.AddClient("alice"))
+	beforeRotation := fetchToken(t, s, "alice", s.AddClient("alice").Reveal())
 	register(t, s, beforeRotation, "alice-phone")
 	s.RotateKey()
 
@@ -195,7 +195,7 @@ func TestOnlyItsOwnTokenSpeaksForAClient(t *testing.T) {
 		t.Errorf("pushes in alice's name: %v", got)
 	}
 
-	if fresh := fetchToken(t, s, "alice", s.AddClient("alice")); fresh != beforeRotation {
+	if fresh := fetchToken(t, s, "alice", s.AddClient("alice").Reveal()); fresh != beforeRotation {
 		register(t, s, fresh, "alice-phone")
 	}
 	register(t, s, s.Token("alice"), "alice-tablet")
@@ -204,8 +204,11 @@ func TestOnlyItsOwnTokenSpeaksForAClient(t *testing.T) {
 	}
 }
 
-func adminID(s *relaytest.BridgeService) string     { id, _ := s.AdminCredentials(); return id }
-func adminSecret(s *relaytest.BridgeService) string { _, secret := s.AdminCredentials(); return secret }
+func adminID(s *relaytest.BridgeService) string { id, _ := s.AdminCredentials(); return id }
+func adminSecret(s *relaytest.BridgeService) string {
+	_, secret := s.AdminCredentials()
+	return secret.Reveal()
+}
 
 // forgeWithStranger signs with a key of its own under somebody else's key id.
 func forgeWithStranger(t *testing.T, kid string, claims map[string]any) string {

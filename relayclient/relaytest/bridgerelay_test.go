@@ -227,7 +227,7 @@ func TestBridgeScript(t *testing.T) {
 		}
 
 		s.Script(relaytest.EndpointToken, relaytest.Always, relaytest.Answer{Status: 500, Body: `{}`})
-		secret := s.AddClient("alice")
+		secret := s.AddClient("alice").Reveal()
 		credentials := bridgeCall{"POST", s.TokenURL + "/token", "", `{"client_id":"alice","client_secret":"` + secret + `"}`}
 		for range 10 {
 			if got := do(t, s.Client(), credentials); got.Status != 500 {
@@ -290,7 +290,7 @@ func TestManyBridgesAtOnce(t *testing.T) {
 	for i := range 8 {
 		bridges.Go(func() {
 			id := fmt.Sprintf("bridge-%d", i)
-			token := fetchToken(t, s, id, s.AddClient(id))
+			token := fetchToken(t, s, id, s.AddClient(id).Reveal())
 			for _, device := range []string{"x", "y"} {
 				body := fmt.Sprintf(`{"device_token":%q,"platform":"android"}`, device)
 				do(t, s.Client(), bridgeCall{"POST", s.RelayURL + "/register", token, body})
@@ -323,7 +323,7 @@ func TestUnstartedBridgeService(t *testing.T) {
 	if want := server.URL + "/token-service"; s.TokenURL != want {
 		t.Errorf("the token URL is %s, want %s", s.TokenURL, want)
 	}
-	register(t, s, fetchToken(t, s, "alice", s.AddClient("alice")), "phone")
+	register(t, s, fetchToken(t, s, "alice", s.AddClient("alice").Reveal()), "phone")
 	if !cmp.Equal(s.Devices("alice"), []relay.BridgeDevice{{Token: secret.New("phone"), Platform: "ios"}}) {
 		t.Errorf("devices: %v", s.Devices("alice"))
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/sealpush/sealpush/relay"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // BridgeService is the token service and the push relay that a bridge talks to,
@@ -146,12 +147,12 @@ func (s *BridgeService) RelayHandler() http.Handler {
 }
 
 // AdminCredentials are [relay.TokenService.AdminCredentials].
-func (s *BridgeService) AdminCredentials() (clientID, clientSecret string) {
+func (s *BridgeService) AdminCredentials() (clientID string, clientSecret secret.Text) {
 	return s.tokens.AdminCredentials()
 }
 
 // AddClient is [relay.TokenService.AddClient].
-func (s *BridgeService) AddClient(clientID string) (clientSecret string) {
+func (s *BridgeService) AddClient(clientID string) (clientSecret secret.Text) {
 	return s.tokens.AddClient(clientID)
 }
 

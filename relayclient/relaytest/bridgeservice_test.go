@@ -90,7 +90,7 @@ func TestBridgeServiceFromTokenToPush(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := relaytest.NewBridgeService(tt.opts...)
 			defer s.Close()
-			token := fetchToken(t, s, "bridge-home-office", s.AddClient("bridge-home-office"))
+			token := fetchToken(t, s, "bridge-home-office", s.AddClient("bridge-home-office").Reveal())
 
 			push := bridgeCall{"POST", s.RelayURL + "/push", token, `{"title":"Agent","body":"New activity","data":{"thread":"7"}}`}
 			nobody := do(t, s.Client(), push)
@@ -137,7 +137,7 @@ func TestBridgeServiceInBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := relaytest.NewBridgeService(relaytest.InMemory(), relaytest.WithTokenLifetime(time.Minute))
 		defer s.Close()
-		token := fetchToken(t, s, "a", s.AddClient("a"))
+		token := fetchToken(t, s, "a", s.AddClient("a").Reveal())
 		push := bridgeCall{"POST", s.RelayURL + "/push", token, `{"title":"t","body":"b"}`}
 		advance(time.Minute - time.Nanosecond)
 		if got := do(t, s.Client(), push).Status; got != 200 {

@@ -21,7 +21,7 @@ import (
 func TestIssuedToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := quick(t)
-		secret := s.AddClient("alice")
+		secret := s.AddClient("alice").Reveal()
 		answer := do(t, s.Client(), bridgeCall{"POST", s.TokenURL + "/token", "", `{"client_id":"alice","client_secret":"` + secret + `"}`})
 		if answer.Status != 200 || answer.TokenType != "Bearer" || answer.ExpiresIn != 3600 {
 			t.Errorf("answered %d, token type %q, expires in %d", answer.Status, answer.TokenType, answer.ExpiresIn)
@@ -56,9 +56,9 @@ func TestIssuedToken(t *testing.T) {
 
 func TestBadCredentials(t *testing.T) {
 	s := quick(t)
-	secret := s.AddClient("alice")
+	secret := s.AddClient("alice").Reveal()
 	old := secret
-	secret = s.AddClient("alice") // replaces the secret
+	secret = s.AddClient("alice").Reveal() // replaces the secret
 	tests := []struct {
 		name, body string
 		status     int

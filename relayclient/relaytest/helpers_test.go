@@ -102,15 +102,4 @@ func inBubble(t *testing.T, f func(t *testing.T, relay *relaytest.Relay), opts .
 	})
 }
 
-// outcomeOf posts one envelope and says what became of it: an outcome or a
-// status.
-func outcomeOf(t testing.TB, relay *relaytest.Relay, pairs ...any) string {
-	t.Helper()
-	got := post(t, relay, envelope(t, pairs...))
-	if outcome, ok := got.body["outcome"].(string); ok && got.status == 202 {
-		return outcome
-	}
-	return fmt.Sprint(got.status)
-}
-
 func id(n int) string { return fmt.Sprintf("%032x", n) }

@@ -36,8 +36,9 @@ type phoneSecrets struct {
 // A PhoneOption sets up a [Phone].
 type PhoneOption func(*phoneSecrets)
 
-// WithPrivateKey gives the phone a key that was made before, say to read what
-// was sealed to it in an earlier run. It panics on the zero key.
+// WithPrivateKey gives the phone a key of either suite instead of a fresh one of
+// x25519: seal.XWing.GenerateKey(), or one that was made before, to read what was
+// sealed to it in an earlier run. It panics on the zero key.
 func WithPrivateKey(key seal.PrivateKey) PhoneOption {
 	if key.Public().IsZero() {
 		panic("relaytest: WithPrivateKey: the zero key")

@@ -123,6 +123,12 @@ func TestRelayKeepsTheLatest(t *testing.T) {
 		t.Errorf("%d requests counted", got)
 	}
 
+	bare := start(t, relaytest.WithoutRequests())
+	post(t, bare, envelope(t))
+	if len(bare.Requests()) != 0 || len(bare.Inbox(device)) != 1 || bare.Stats().Requests != 1 {
+		t.Errorf("without requests: %d kept, %d messages, %+v", len(bare.Requests()), len(bare.Inbox(device)), bare.Stats())
+	}
+
 	none := start(t, relaytest.WithHistory(0))
 	post(t, none, envelope(t))
 	if len(none.Requests()) != 0 || len(none.Inbox(device)) != 0 {

@@ -34,7 +34,7 @@ type bridgeFixture struct {
 
 func newBridgeFixture(service *relaytest.BridgeService, foreign *rsa.PrivateKey) *bridgeFixture {
 	client := "conformance-" + randomHex()
-	return &bridgeFixture{service: service, client: client, secret: service.AddClient(client), foreign: foreign}
+	return &bridgeFixture{service: service, client: client, secret: service.AddClient(client).Reveal(), foreign: foreign}
 }
 
 func (f *bridgeFixture) latest() string {

@@ -200,7 +200,7 @@ func TestNotFoundLaterIsAFailure(t *testing.T) {
 func TestWrongTokenService(t *testing.T) {
 	service := relaytest.NewBridgeService(relaytest.WithHashRounds(1))
 	defer service.Close()
-	right := conformance.Bridge{TokenURL: service.TokenURL, RelayURL: service.RelayURL, ClientID: "suite", ClientSecret: service.AddClient("suite")}
+	right := conformance.Bridge{TokenURL: service.TokenURL, RelayURL: service.RelayURL, ClientID: "suite", ClientSecret: service.AddClient("suite").Reveal()}
 	elsewhere, secret := right, right
 	elsewhere.TokenURL += "/elsewhere"
 	secret.ClientSecret = "another-secret"

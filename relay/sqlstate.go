@@ -1,0 +1,172 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// A Dialect is the kind of database behind an [SQLState].
+type Dialect string
+
+// The dialects that [NewSQLState] knows.
+const (
+	PostgreSQL Dialect = "PostgreSQL" // 9.5 or newer
+	SQLite     Dialect = "SQLite"     // 3.35 or newer
+)
+
+// An SQLState keeps devices in a database, for relays that must survive a restart,
+// and for several relays that serve the same phones: one row a device, in the table
+// sealpush_relay_devices, under a hash of its token. The table is made on first use,
+// in the first schema of the connection's search path; a database user who may not
+// do so needs it made beforehand:
+//
+//	CREATE TABLE sealpush_relay_devices (
+//		device TEXT PRIMARY KEY, record BYTEA NOT NULL, forget_at BIGINT NOT NULL);
+//	CREATE INDEX sealpush_relay_forget ON sealpush_relay_devices (forget_at);
+//
+// A change takes two statements and no transaction that spans them: it is written
+// only if the row is still as it was read, and done anew otherwise. Rows that no
+// longer matter make room for new ones.
+//
+// The clocks of relays that share a state should agree to within seconds.
+type SQLState struct {
+	db      *sql.DB
+	dialect Dialect
+	ready   atomic.Bool // the table has been used
+
+	// Changes of one device by this process go one after the other, so that a burst
+	// of them does not compete in the database. SQLite has one turn for all, as it
+	// writes one row at a time.
+	seed  maphash.Seed
+	turns []chan struct{}
+}
+
+// NewSQLState returns the state in a database that was opened with a driver of the
+// caller's choice, such as github.com/jackc/pgx/v5/stdlib or modernc.org/sqlite. It
+// does not connect yet. Closing db is the caller's, after the relay.
+func NewSQLState(db *sql.DB, dialect Dialect) (*SQLState, error) {
+	if db == nil {
+		return nil, errors.New("relay: NewSQLState needs a database")
+	}
+	s := &SQLState{db: db, dialect: dialect, seed: maphash.MakeSeed()}
+	switch dialect {
+	case PostgreSQL:
+		s.turns = make([]chan struct{}, 64)
+	case SQLite:
+		s.turns = make([]chan struct{}, 1)
+	default:
+		return nil, fmt.Errorf("relay: unknown SQL dialect %q: use PostgreSQL or SQLite", string(dialect))
+	}
+	for i := range s.turns {
+		s.turns[i] = make(chan struct{}, 1)
+	}
+	return s, nil
+}
+
+// Both dialects number their parameters $1, $2, … and know ON CONFLICT.
+const (
+	createTable = `CREATE TABLE IF NOT EXISTS sealpush_relay_devices (
+		device TEXT PRIMARY KEY, record %s NOT NULL, forget_at BIGINT NOT NULL)`
+	createIndex  = `CREATE INDEX IF NOT EXISTS sealpush_relay_forget ON sealpush_relay_devices (forget_at)`
+	readRecord   = `SELECT record FROM sealpush_relay_devices WHERE device = $1`
+	insertRecord = `INSERT INTO sealpush_relay_devices (device, record, forget_at) VALUES ($1, $2, $3)
+		ON CONFLICT (device) DO NOTHING`
+	updateRecord = `UPDATE sealpush_relay_devices SET record = $2, forget_at = $3 WHERE device = $1 AND record = $4`
+	deleteRecord = `DELETE FROM sealpush_relay_devices WHERE device = $1 AND record = $2`
+	deleteOld    = `DELETE FROM sealpush_relay_devices WHERE device IN (
+		SELECT device FROM sealpush_relay_devices WHERE forget_at <= $1 LIMIT 10)`
+)
+
+// Update is [State.Update].
+func (s *SQLState) Update(ctx context.Context, now time.Time, key string, change ChangeFunc) error {
+	turn := s.turns[maphash.String(s.seed, key)%uint64(len(s.turns))]
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-ctx.Done():
+		return s.failed(ctx.Err())
+	}
+	for {
+		var create error
+		if !s.ready.Load() {
+			create = s.create(ctx) // which may fail where the table is there
+		}
+		done, err := s.try(ctx, now, key, change)
+		switch {
+		case err == nil && done:
+			s.ready.Store(true)
+			return nil
+		case err == nil: // Another relay was faster.
+		case !passing(errors.Join(err, create)):
+			return s.failed(errors.Join(err, create))
+		default:
+			select {
+			case <-time.After(10 * time.Millisecond):
+			case <-ctx.Done():
+				return s.failed(err)
+			}
+		}
+	}
+}
+
+func (s *SQLState) failed(err error) error { return fmt.Errorf("relay: %s: %w", s.dialect, err) }
+
+func (s *SQLState) create(ctx context.Context) error {
+	bytesType := "BYTEA"
+	if s.dialect == SQLite {
+		bytesType = "BLOB"
+	}
+	for _, statement := range []string{fmt.Sprintf(createTable, bytesType), createIndex} {
+		if _, err := s.db.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// try reads and writes once. It is not done when another relay wrote in between.
+func (s *SQLState) try(ctx context.Context, now time.Time, key string, change ChangeFunc) (done bool, err error) {
+	var record []byte
+	err = s.db.QueryRowContext(ctx, readRecord, key).Scan(&record)
+	known := err == nil
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return false, err
+	}
+	changed, until := change(record)
+	var result sql.Result
+	switch {
+	case !known && changed == nil, known && bytes.Equal(changed, record):
+		return true, nil
+	case !known:
+		result, err = s.db.ExecContext(ctx, insertRecord, key, changed, until.UnixNano())
+	case changed == nil:
+		result, err = s.db.ExecContext(ctx, deleteRecord, key, record)
+	default:
+		result, err = s.db.ExecContext(ctx, updateRecord, key, changed, until.UnixNano(), record)
+	}
+	if err != nil {
+		return false, err
+	}
+	rows, err := result.RowsAffected()
+	if err == nil && rows > 0 && !known {
+		s.db.ExecContext(ctx, deleteOld, now.UnixNano()) // what fails now is deleted later
+	}
+	return rows > 0, err
+}
+
+// passing reports whether a statement failed for what other connections do, so that
+// it may well succeed when it is repeated. It has changed nothing then.
+func passing(err error) bool {
+	var code interface{ SQLState() string } // of PostgreSQL's drivers
+	if errors.As(err, &code) {
+		return code.SQLState() == "40001" || code.SQLState() == "40P01" // serialization, deadlock
+	}
+	return strings.Contains(err.Error(), "database is locked") // SQLite's drivers have no type in common
+}
