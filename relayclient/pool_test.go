@@ -660,3 +660,27 @@ func TestPatienceOption(t *testing.T) {
 		}
 	}
 }
+
+// Somebody waits for the result of a test.
+func TestTestAlertWaitsThreeSeconds(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *way) {
+		w.before = func(context.Context, int) error { return errRefused }
+		client := w.client(t, relayclient.WithPatience(time.Minute))
+		registry := registryFile(t, "")
+		pairPhones(t, registry, 1)
+		devices, err := registry.Devices(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		notifier, err := relayclient.NewNotifier(client, registry, "node-a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		_, err = notifier.Test(t.Context(), devices[0].ID)
+		if took := time.Since(start); took != 3*time.Second || !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("after %v: %v", took, err)
+		}
+		client.Close()
+	})
+}
