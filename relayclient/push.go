@@ -123,9 +123,6 @@ func collapseID(push Push) (string, error) {
 // (relay protocol, "Inbound request"). Only the push token can hold what JSON
 // must escape; encoding/json would search the ciphertext for it and copy it.
 func (m message) envelopeFor(device pairing.Device, plaintext []byte) ([]byte, error) {
-	if device.Unusable != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnusableDevice, device.Unusable)
-	}
 	pushToken := device.PushToken.Reveal()
 	if pushToken == "" || len(pushToken) > maxPushToken || !utf8.ValidString(pushToken) {
 		return nil, fmt.Errorf("%w: its push token is empty, too long or not text; pair the phone again", ErrUnusableDevice)

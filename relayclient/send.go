@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -80,53 +81,98 @@ func failAll(outcomes []Outcome, err error) []Outcome {
 	return outcomes
 }
 
-// fanOut fills outcomes. Each worker takes the next device that nobody has
-// taken, seals to it and posts; so a slow relay holds up at most its own share.
+// fanOut fills outcomes. A few goroutines seal, one for each processor, and as many as may be in flight post what is
+// sealed. That each of them did both would cost a tenth more: a hundred stacks with room for sealing do not stay in the
+// processor's cache. A slow relay holds up at most its own share, since who is free takes the next envelope.
 func (c *Client) fanOut(ctx context.Context, message message, devices []pairing.Device, outcomes []Outcome) {
 	var taken atomic.Int64
-	var workers sync.WaitGroup
-	for range min(c.maxInFlight, len(devices)) {
-		workers.Go(func() {
+	var sealers, posters sync.WaitGroup
+	sealed := make(chan envelope)
+	posted := make(chan struct{}) // closed when nobody posts any more
+	for range min(runtime.GOMAXPROCS(0), c.maxInFlight, len(devices)) {
+		sealers.Go(func() {
 			for i := taken.Add(1) - 1; i < int64(len(devices)); i = taken.Add(1) - 1 {
-				outcomes[i] = c.deliver(ctx, message, devices[i])
-				c.logOutcome(ctx, message.alert, outcomes[i])
+				e, err := c.seal(ctx, message, devices[i])
+				if err != nil {
+					outcomes[i].Err = err
+					c.logOutcome(ctx, message.alert, outcomes[i])
+					continue
+				}
+				e.outcome = &outcomes[i]
+				select {
+				case sealed <- e:
+				case <-posted: // the transport has ended every goroutine that was posting
+					return
+				}
 			}
 		})
 	}
-	workers.Wait()
+	for range min(c.maxInFlight, len(devices)) {
+		posters.Go(func() {
+			for e := range sealed {
+				*e.outcome = c.deliver(ctx, message, e)
+				c.logOutcome(ctx, message.alert, *e.outcome)
+			}
+		})
+	}
+	go func() {
+		posters.Wait()
+		close(posted)
+	}()
+	sealers.Wait()
+	close(sealed)
+	<-posted
 }
 
-// deliver turns even a panic, which can only come from a caller's transport,
-// into an error of this device.
-func (c *Client) deliver(ctx context.Context, message message, device pairing.Device) (outcome Outcome) {
-	outcome.DeviceID = device.ID
-	defer func() {
-		if cause := recover(); cause != nil {
-			outcome.Status, outcome.Err = 0, c.panicked(cause, device)
-		}
-	}()
+// An envelope is the body of a POST to one device.
+type envelope struct {
+	device  pairing.Device
+	fitted  payload.Fitted // what is sealed in it
+	body    []byte
+	outcome *Outcome
+}
+
+// seal makes the envelope for a device, unless the context has ended.
+func (c *Client) seal(ctx context.Context, message message, device pairing.Device) (envelope, error) {
 	if ctx.Err() != nil {
-		outcome.Err = fmt.Errorf("%w: %w", ErrNotAttempted, context.Cause(ctx))
-		return outcome
+		return envelope{}, notYetAttempted(ctx)
 	}
 	suite := device.PublicKey.Suite()
 	switch {
 	case device.Unusable != nil:
-		outcome.Err = fmt.Errorf("%w: %w", ErrUnusableDevice, device.Unusable)
-		return outcome
+		return envelope{}, fmt.Errorf("%w: %w", ErrUnusableDevice, device.Unusable)
 	case suite == "":
-		outcome.Err = fmt.Errorf("%w: %w: there is none; pair the phone again", ErrUnusableDevice, seal.ErrInvalidKey)
-		return outcome
+		return envelope{}, fmt.Errorf("%w: %w: there is none; pair the phone again", ErrUnusableDevice, seal.ErrInvalidKey)
 	}
 	fitted, err := message.fits.to(suite, message.limit)
 	if err != nil {
-		outcome.Err = fmt.Errorf("%w: %w", ErrInvalidAlert, err)
+		return envelope{}, fmt.Errorf("%w: %w", ErrInvalidAlert, err)
+	}
+	body, err := message.envelopeFor(device, fitted.Plaintext)
+	return envelope{device: device, fitted: fitted, body: body}, err
+}
+
+func notYetAttempted(ctx context.Context) error {
+	return fmt.Errorf("%w: %w", ErrNotAttempted, context.Cause(ctx))
+}
+
+// deliver turns even a panic, which can only come from a caller's transport,
+// into an error of this device.
+func (c *Client) deliver(ctx context.Context, message message, e envelope) (outcome Outcome) {
+	outcome.DeviceID = e.device.ID
+	defer func() {
+		if cause := recover(); cause != nil {
+			outcome.Status, outcome.Err = 0, c.panicked(cause, e.device)
+		}
+	}()
+	if ctx.Err() != nil {
+		outcome.Err = notYetAttempted(ctx)
 		return outcome
 	}
-	outcome.TrimmedToFloor = message.limit < c.maxCiphertext && !fitted.Trimmed.IsZero()
-	c.sealAndPost(ctx, message, device, fitted, &outcome)
-	if refused, ok := errors.AsType[*StatusError](outcome.Err); ok && refused.namesCiphertext && exceedsFloor(suite, fitted.Plaintext) {
-		c.postAtFloor(ctx, message, device, &outcome)
+	outcome.TrimmedToFloor = message.limit < c.maxCiphertext && !e.fitted.Trimmed.IsZero()
+	outcome.Status, outcome.Relay, outcome.Err = c.post(ctx, message.sending, e.body, e.device)
+	if refused, ok := errors.AsType[*StatusError](outcome.Err); ok && refused.namesCiphertext && exceedsFloor(e.device.PublicKey.Suite(), e.fitted.Plaintext) {
+		c.postAtFloor(ctx, message, e.device, &outcome)
 	}
 	return outcome
 }
@@ -147,10 +193,6 @@ func (c *Client) postAtFloor(ctx context.Context, message message, device pairin
 		return
 	}
 	outcome.TrimmedToFloor = true
-	c.sealAndPost(ctx, message, device, fitted, outcome)
-}
-
-func (c *Client) sealAndPost(ctx context.Context, message message, device pairing.Device, fitted payload.Fitted, outcome *Outcome) {
 	body, err := message.envelopeFor(device, fitted.Plaintext)
 	if err != nil {
 		outcome.Err = err
