@@ -28,6 +28,8 @@ var arrows = map[string][]string{
 	"internal/hostile":                  {"payload", "pushauth/verify", "relay", "relayclient", "relayclient/pairing", "seal"},
 	"internal/hpkejs":                   {"seal"},
 	"internal/requestbody":              {},
+	"internal/program":                  {},
+	"internal/state":                    {},
 	"internal/retry":                    {"internal/answer"},
 	"internal/regular":                  {},
 	"internal/transport":                {},

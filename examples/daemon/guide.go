@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/sealpush/sealpush/examples/internal/state"
+	"github.com/sealpush/sealpush/internal/state"
 )
 
 // guide is what the daemon prints when it is ready. It holds no secret: a token

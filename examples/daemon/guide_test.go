@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sealpush/sealpush/examples/internal/state"
+	"github.com/sealpush/sealpush/internal/state"
 )
 
 func TestGuide(t *testing.T) {

@@ -30,7 +30,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sealpush/sealpush/examples/internal/state"
+	"github.com/sealpush/sealpush/internal/state"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sealpush/sealpush/examples/internal/program"
-	"github.com/sealpush/sealpush/examples/internal/state"
+	"github.com/sealpush/sealpush/internal/program"
+	"github.com/sealpush/sealpush/internal/state"
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sealpush/sealpush/examples/internal/state"
+	"github.com/sealpush/sealpush/internal/state"
 )
 
 // tokensVariable is the environment's way to give tokens. Unlike flags, it is

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sealpush/sealpush/examples/internal/program"
+	"github.com/sealpush/sealpush/internal/program"
 )
 
 // startPhone runs the command that the daemon prints, with more arguments.

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sealpush/sealpush/examples/internal/state"
+	"github.com/sealpush/sealpush/internal/state"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
 

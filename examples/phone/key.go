@@ -9,7 +9,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/sealpush/sealpush/examples/internal/state"
+	"github.com/sealpush/sealpush/internal/state"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 	"github.com/sealpush/sealpush/seal"
 )

@@ -27,7 +27,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sealpush/sealpush/examples/internal/state"
+	"github.com/sealpush/sealpush/internal/state"
 	"github.com/sealpush/sealpush/relay/apns"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sealpush/sealpush/examples/internal/program"
+	"github.com/sealpush/sealpush/internal/program"
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/pairing"

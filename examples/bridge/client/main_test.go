@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sealpush/sealpush/examples/internal/program"
+	"github.com/sealpush/sealpush/internal/program"
 )
 
 // The test binary plays two parts more: started with asClient in its environment
