@@ -38,7 +38,7 @@ const (
 // A Code is a QR code. It does not change and is safe for concurrent use.
 type Code struct{ code *goqr.QrCode }
 
-// Encode makes the QR code of a text of at most some 2900 bytes. A link of 300 bytes makes a code that is 65 columns
+// Encode makes the QR code of a text of at most some 2900 bytes. A link of 250 bytes makes a code that is 65 columns
 // wide with its margin.
 func Encode(text string) (*Code, error) {
 	code, err := goqr.EncodeText(text, goqr.Low) // a screen is not torn or stained: the smallest code is the easiest to read
