@@ -79,7 +79,7 @@ func static(contentType, text string, header http.Header) http.Handler {
 		h := w.Header()
 		if req.Method != http.MethodGet && req.Method != http.MethodHead {
 			h.Set("Allow", "GET, HEAD")
-			http.Error(w, "this page is read with GET", http.StatusMethodNotAllowed)
+			http.Error(w, http.StatusText(http.StatusMethodNotAllowed), http.StatusMethodNotAllowed)
 			return
 		}
 		for name, values := range header {
