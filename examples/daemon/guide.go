@@ -32,7 +32,7 @@ func (g guide) print(w io.Writer) {
 
 // phoneCommand is the command to paste, with placeholders for secrets.
 func (g guide) phoneCommand() string {
-	command := []string{"go run ./examples/phone"}
+	command := []string{"sealpush phone"}
 	if g.url != "http://"+state.DaemonAddr {
 		command = append(command, "-daemon", g.url)
 	}

@@ -7,7 +7,7 @@
 // is in the background: the agent's messages wake the phone now. The next empty line connects again and fetches what
 // was kept. Control-C ends it.
 //
-// If the bridge has a push relay, a made-up device token is registered with it. No phone rings for it; examples/relay
+// If the bridge has a push relay, a made-up device token is registered with it. No phone rings for it; sealpush relay
 // shows what would have been sent.
 package main
 
