@@ -36,6 +36,7 @@ var arrows = map[string][]string{
 	"pushauth":                          {"secret", "internal/answer", "internal/clock", "internal/input", "internal/retry", "internal/transport"},
 	"pushauth/verify":                   {"internal/answer", "internal/clock", "internal/transport"},
 	"relayclient/pairing":               {"seal", "internal/clock", "internal/regular"},
+	"relayclient/pairing/qr":            {},
 	"relayclient/pairing/storetest":     {"seal", "relayclient/pairing"},
 	"relayclient":                       {"seal", "payload", "relayclient/pairing", "internal/answer", "internal/clock", "internal/input"},
 	"relayclient/bridge":                {"pushauth", "secret", "internal/answer", "internal/clock", "internal/input", "internal/regular", "internal/retry", "internal/transport"},

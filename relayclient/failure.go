@@ -17,14 +17,16 @@ import (
 )
 
 // A TransportError is a POST that got no answer: the relay could not be
-// reached, broke the connection, or took too long. Whether the relay has seen
-// the alert is unknown. It is a plain value.
+// reached, broke the connection, or took too long. Unless it is Unsent, whether
+// the relay has seen the alert is unknown. It is a plain value.
 type TransportError struct {
 	// Relay is the relay's scheme and host.
 	Relay string
 	// Err is the cause, for errors.Is and errors.As: context.DeadlineExceeded
 	// for a timeout, *net.DNSError, *net.OpError, *tls.CertificateVerificationError.
 	Err error
+	// Unsent means that there was no connection to be had, and the relay has seen nothing.
+	Unsent bool
 }
 
 // Error says what happened, and names the relay by scheme and host only.
@@ -37,7 +39,7 @@ func (e *TransportError) Unwrap() error { return e.Err }
 
 // transportError drops the *url.Error around what http.Client returns: it
 // quotes the URL with its user and query.
-func (c *Client) transportError(ctx context.Context, err error, device pairing.Device) error {
+func (c *Client) transportError(ctx context.Context, err error, device pairing.Device, unsent bool) error {
 	var wrapper *url.Error
 	if errors.As(err, &wrapper) {
 		err = wrapper.Err
@@ -45,7 +47,7 @@ func (c *Client) transportError(ctx context.Context, err error, device pairing.D
 	if errors.Is(err, ctx.Err()) {
 		err = context.Cause(ctx)
 	}
-	return &TransportError{Relay: c.relay.display, Err: answer.Error(err, c.secretsOf(device)...)}
+	return &TransportError{Relay: c.relay.display, Err: answer.Error(err, c.secretsOf(device)...), Unsent: unsent}
 }
 
 // scrub makes one printable line of text that others wrote.
@@ -121,6 +123,9 @@ const maxNamed = 256
 
 // named is what a log line calls an alert by.
 func named(alert payload.Alert) []slog.Attr {
+	if alert.Kind == "" {
+		return nil // one that was stored sealed
+	}
 	attrs := []slog.Attr{slog.String("kind", start(string(alert.Kind))), slog.String("name", start(alert.Name))}
 	if run := cmp.Or(alert.RunID, alert.RunKey); run != "" {
 		attrs = append(attrs, slog.String("run_id", start(run)))

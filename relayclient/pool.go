@@ -170,12 +170,24 @@ func (s *sending) connect(ctx context.Context, tries int, cause error) (*conn, e
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if w.conn != nil {
-		w.conn.http.Release()
-		p.release(s, w.conn, w.conn.reusable())
+		s.untake(w.conn)
 	} else {
 		p.serve(w, nil, ctx.Err())
 	}
 	return nil, ctx.Err()
+}
+
+// untake releases a connection on which nothing was sent.
+func (s *sending) untake(c *conn) {
+	c.http.Release()
+	s.pool.release(s, c, c.reusable())
+}
+
+// giveBack takes back a connection from connect on which nothing was sent.
+func (s *sending) giveBack(c *conn) {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	s.untake(c)
 }
 
 // serve ends w's waiting. It does nothing if that has ended already.

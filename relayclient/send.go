@@ -39,7 +39,7 @@ func (c *Client) send(ctx context.Context, push Push, devices []pairing.Device, 
 		outcomes[i] = Outcome{DeviceID: device.ID, Err: errUnfinished}
 	}
 	if c == nil || c.relay == nil {
-		return failAll(outcomes, errors.New("relayclient: this Client was not made by New"))
+		return failAll(outcomes, errNoClient)
 	}
 	if ctx == nil {
 		ctx = context.Background()
@@ -69,6 +69,8 @@ func (c *Client) send(ctx context.Context, push Push, devices []pairing.Device, 
 	c.fanOut(ctx, message, devices, outcomes)
 	return outcomes
 }
+
+var errNoClient = errors.New("relayclient: this Client was not made by New")
 
 // errUnfinished stands until a worker says otherwise, so that a transport that
 // ends its goroutine (runtime.Goexit, as testing.T.Fatal does) looks like no success.
@@ -130,6 +132,8 @@ type envelope struct {
 	fitted  payload.Fitted // what is sealed in it
 	body    []byte
 	outcome *Outcome
+	begin   func() error // called right before a byte of the POST may be written; may be nil
+	final   bool         // it cannot be fitted anew
 }
 
 // seal makes the envelope for a device, unless the context has ended.
@@ -170,7 +174,10 @@ func (c *Client) deliver(ctx context.Context, message message, e envelope) (outc
 		return outcome
 	}
 	outcome.TrimmedToFloor = message.limit < c.maxCiphertext && !e.fitted.Trimmed.IsZero()
-	outcome.Status, outcome.Relay, outcome.Err = c.post(ctx, message.sending, e.body, e.device)
+	outcome.Status, outcome.Relay, outcome.Err = c.post(ctx, message.sending, e)
+	if e.final {
+		return outcome
+	}
 	if refused, ok := errors.AsType[*StatusError](outcome.Err); ok && refused.namesCiphertext && exceedsFloor(e.device.PublicKey.Suite(), e.fitted.Plaintext) {
 		c.postAtFloor(ctx, message, e.device, &outcome)
 	}
@@ -198,29 +205,47 @@ func (c *Client) postAtFloor(ctx context.Context, message message, device pairin
 		outcome.Err = err
 		return
 	}
-	outcome.Status, outcome.Relay, outcome.Err = c.post(ctx, message.sending, body, device)
+	outcome.Status, outcome.Relay, outcome.Err = c.post(ctx, message.sending, envelope{device: device, body: body})
 }
 
 // post sends the envelope, on another connection as long as nothing of it was sent on the last. It returns the relay's
 // status and what a relay that took the alert said of it.
-func (c *Client) post(ctx context.Context, sending *sending, body []byte, device pairing.Device) (int, RelayOutcome, error) {
+func (c *Client) post(ctx context.Context, sending *sending, e envelope) (int, RelayOutcome, error) {
 	if sending == nil {
-		return c.exchange(ctx, c.http.Do, body, device)
+		if err := e.begun(); err != nil {
+			return 0, "", err
+		}
+		return c.exchange(ctx, c.http.Do, e.body, e.device)
 	}
 	var cause error
 	for tries := 1; ; tries++ {
 		conn, err := sending.connect(ctx, tries, cause)
 		if err != nil {
-			return 0, "", c.transportError(ctx, err, device)
+			return 0, "", c.transportError(ctx, err, e.device, true)
+		}
+		if err := e.begun(); err != nil {
+			sending.giveBack(conn)
+			return 0, "", err
 		}
 		roundTrip := func(req *http.Request) (*http.Response, error) { return sending.roundTrip(conn, req) }
-		status, said, err := c.exchange(ctx, roundTrip, body, device)
+		status, said, err := c.exchange(ctx, roundTrip, e.body, e.device)
 		unsent, ok := errors.AsType[*unsentError](err)
 		if !ok {
 			return status, said, err
 		}
 		cause = unsent.err
 	}
+}
+
+// begun says that a byte of the POST may be written from now on.
+func (e envelope) begun() error {
+	if e.begin == nil {
+		return nil
+	}
+	if err := e.begin(); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotAttempted, err)
+	}
+	return nil
 }
 
 // exchange makes one attempt.
@@ -234,7 +259,7 @@ func (c *Client) exchange(ctx context.Context, do func(*http.Request) (*http.Res
 	c.relay.setHeaders(req.Header)
 	resp, err := do(req)
 	if err != nil {
-		return 0, "", c.transportError(ctx, err, device)
+		return 0, "", c.transportError(ctx, err, device, false)
 	}
 	defer answer.Drain(resp.Body)
 	c.clock.check(ctx, c, resp.Header)

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"flag"
 	"slices"
+	"strings"
 )
 
 // A command is one of the tool's. Help, the manual page and the completions are made from its fields and its flags.
@@ -12,6 +14,10 @@ type command struct {
 	usage      string // what follows the name, such as "[flags] -- CMD ARGS…"
 	text       string // what help says below that: paragraphs, with an empty line between two
 	ownSignals bool   // the command deals with SIGINT and SIGTERM; for the others, they end the context
+
+	// lenient commands run with what is right of a configuration; what is wrong with it is in settings.wrong. A flag whose
+	// value is missing has an empty one.
+	lenient bool
 
 	// setup declares the command's flags and returns what runs once they have their values.
 	setup func(*settings) runFunc
@@ -28,6 +34,35 @@ func find(name string) (command, bool) {
 		return command{}, false
 	}
 	return all[i], true
+}
+
+// withEmptyValues puts back what a shell leaves out of -relay-url $URL when the variable is not set: the next flag, or the
+// "--", would be taken for the URL. So a value that starts with "-" has to be written as -name=-value.
+func withEmptyValues(flags *flag.FlagSet, args []string) []string {
+	var filled []string
+	for i := 0; i < len(args); i++ {
+		if args[i] == "--" || args[i] == "-" || !strings.HasPrefix(args[i], "-") {
+			return append(filled, args[i:]...)
+		}
+		filled = append(filled, args[i])
+		f := flags.Lookup(strings.TrimPrefix(strings.TrimPrefix(args[i], "-"), "-"))
+		if f == nil || isSwitch(f) { // nil for -name=value, too
+			continue
+		}
+		if i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
+			i++
+			filled = append(filled, args[i])
+		} else {
+			filled = append(filled, "")
+		}
+	}
+	return filled
+}
+
+// isSwitch reports whether a flag takes no value.
+func isSwitch(f *flag.Flag) bool {
+	b, ok := f.Value.(interface{ IsBoolFlag() bool })
+	return ok && b.IsBoolFlag()
 }
 
 // noArguments is an error if there are any. It does not quote them: one may be a URL with a password.

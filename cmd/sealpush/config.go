@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 )
 
 func configCommand() command {
@@ -14,9 +15,16 @@ func configCommand() command {
 		text: `Prints, as a sealpush.toml would have it, what COMMAND would use, or else what the commands share. A secret is not
 shown.`,
 		setup: func(s *settings) runFunc {
-			var ignored [2]string
-			s.relayURL(&ignored[0])
-			s.registry(&ignored[1])
+			var ignored struct {
+				relay, registry, host string
+				priority              priority
+				patience              time.Duration
+			}
+			s.relayURL(&ignored.relay)
+			s.registry(&ignored.registry)
+			s.host(&ignored.host)
+			s.priority(&ignored.priority)
+			s.patience(&ignored.patience)
 			return func(_ context.Context, args []string) error {
 				of := s
 				switch {

@@ -12,8 +12,10 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/BurntSushi/toml"
+	"github.com/sealpush/sealpush/relayclient"
 )
 
 const (
@@ -29,16 +31,21 @@ type settings struct {
 	command string
 	flags   *flag.FlagSet
 	run     runFunc
-	config  string            // the flag
-	shared  map[string]bool   // flags that have the same meaning in every command
-	secret  map[string]bool   // flags whose values are never printed
-	origin  map[string]string // where a flag's value is from, if it is not the default
+	config  string                                    // the flag
+	shared  map[string]bool                           // flags that have the same meaning in every command
+	secret  map[string]bool                           // flags whose values are never printed
+	origin  map[string]string                         // where a flag's value is from, if it is not the default
+	paths   map[string]func(dir, value string) string // flags whose value in a file is relative to that file's directory
+	lenient bool
+	wrong   error    // with the configuration of a lenient command
+	unread  []string // files that this user may not read
 }
 
 func newSettings(c command) *settings {
 	s := &settings{
 		command: c.name, flags: flag.NewFlagSet(c.name, flag.ContinueOnError),
 		shared: map[string]bool{}, secret: map[string]bool{}, origin: map[string]string{},
+		paths: map[string]func(dir, value string) string{}, lenient: c.lenient,
 	}
 	s.flags.SetOutput(io.Discard)
 	s.run = c.setup(s)
@@ -55,13 +62,31 @@ func (s *settings) relayURL(value *string) {
 // registry declares -registry.
 func (s *settings) registry(value *string) {
 	s.flags.StringVar(value, "registry", "", "where the paired phones are: a `file`, sqlite:FILE or the postgres:// URL of a database")
-	s.shared["registry"], s.secret["registry"] = true, true
+	s.shared["registry"], s.secret["registry"], s.paths["registry"] = true, true, registryBeside
 }
 
-// sharedSecret declares a flag that several commands may have and that is never printed.
-func (s *settings) sharedSecret(value *string, name, usage string) {
+// host declares -host.
+func (s *settings) host(value *string) {
+	s.flags.StringVar(value, "host", "", "`name` of this machine on the phone (default: its own)")
+	s.shared["host"] = true
+}
+
+// priority declares -priority.
+func (s *settings) priority(value *priority) {
+	s.flags.TextVar(value, "priority", priority(relayclient.TimeSensitive), "`priority` on the phone: time-sensitive breaks through and makes a sound, passive waits quietly in the list")
+	s.shared["priority"] = true
+}
+
+// patience declares -patience.
+func (s *settings) patience(value *time.Duration) {
+	s.flags.DurationVar(value, "patience", 2*time.Minute, "how `long` to wait for a relay that cannot be reached, up to 9m")
+	s.shared["patience"] = true
+}
+
+// secretVar declares a flag of the command's own that is never printed.
+func (s *settings) secretVar(value *string, name, usage string) {
 	s.flags.StringVar(value, name, "", usage)
-	s.shared[name], s.secret[name] = true, true
+	s.secret[name] = true
 }
 
 // key is a flag's name in a file, and table the one it is in, empty for the top.
@@ -95,30 +120,55 @@ func (s *settings) configurable() []string {
 
 // parse gives each flag its value.
 func (s *settings) parse(args []string, getenv func(string) string) error {
+	if s.lenient {
+		args = withEmptyValues(s.flags, args)
+	}
 	if err := s.flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return err
 		}
 		return usageError{err}
 	}
-	s.flags.Visit(func(f *flag.Flag) { s.origin[f.Name] = "the command line" })
-	if err := s.fromEnvironment(getenv); err != nil {
-		return err
-	}
+	s.flags.Visit(func(f *flag.Flag) {
+		if f.Value.String() != "" { // an empty value counts as none
+			s.origin[f.Name] = "the command line"
+		}
+	})
+	problems := []error{s.fromEnvironment(getenv)}
 	if s.config == "" {
 		s.config = getenv(configVariable)
 	}
 	files := configFiles(s.config)
 	for i, path := range slices.Backward(files) { // what has a value keeps it
 		err := s.fromFile(path)
-		if errors.Is(err, fs.ErrNotExist) && (i < len(files)-1 || s.config == "") {
+		optional := i < len(files)-1 || s.config == ""
+		if optional && errors.Is(err, fs.ErrPermission) {
+			s.unread = append(s.unread, path)
+		}
+		if optional && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)) {
 			continue
 		}
-		if err != nil {
-			return usagef("%w", err)
-		}
+		problems = append(problems, err)
 	}
-	return nil
+	err := errors.Join(problems...)
+	if err == nil {
+		return nil
+	}
+	err = usageError{err}
+	if s.lenient {
+		s.wrong, err = err, nil
+	}
+	return err
+}
+
+// missing says how to give a setting that has no value.
+func (s *settings) missing(name string) error {
+	_, key := s.key(name)
+	text := fmt.Sprintf("no %s: set %s in %s, $%s or -%s", strings.ReplaceAll(name, "-", " "), key, configName, s.variable(name), name)
+	if len(s.unread) > 0 {
+		text += "; this user may not read " + strings.Join(s.unread, ", ")
+	}
+	return errors.New(text)
 }
 
 // configFiles are where settings may be, in rising order.
@@ -137,27 +187,28 @@ func configFiles(last string) []string {
 }
 
 func (s *settings) fromEnvironment(getenv func(string) string) error {
+	var problems []error
 	for _, name := range s.configurable() {
 		variable := s.variable(name)
 		value, from := getenv(variable), "$"+variable
 		if path := getenv(variable + "_FILE"); path != "" && s.secret[name] {
-			if value != "" {
-				return usagef("$%s and $%[1]s_FILE are both set: unset one", variable)
-			}
 			from += "_FILE"
 			var err error
-			if value, err = readSecret(path); err != nil {
-				return usagef("%s: %w", from, err)
+			if value != "" {
+				err = fmt.Errorf("$%s and %s are both set: unset one", variable, from)
+			} else if value, err = readSecret(path); err != nil {
+				err = fmt.Errorf("%s: %w", from, err)
+			}
+			if err != nil {
+				problems = append(problems, err)
+				continue
 			}
 		}
-		if value == "" {
-			continue
-		}
-		if err := s.set(name, value, from); err != nil {
-			return err
+		if value != "" {
+			problems = append(problems, s.set(name, value, from))
 		}
 	}
-	return nil
+	return errors.Join(problems...)
 }
 
 // fromFile reads one sealpush.toml. A key that no command knows is an error, because it may be a spelling mistake.
@@ -168,91 +219,98 @@ func (s *settings) fromFile(path string) error {
 	}
 	var tables map[string]any
 	if err := toml.Unmarshal(content, &tables); err != nil {
-		return fmt.Errorf("%s is not valid TOML: %w", path, err)
+		if where, ok := errors.AsType[toml.ParseError](err); ok { // its text may quote a secret
+			return fmt.Errorf("%s is not valid TOML: see line %d", path, where.Position.Line)
+		}
+		return fmt.Errorf("%s is not valid TOML", path)
 	}
 	top := maps.Clone(tables)
-	for name, value := range tables {
-		table, isTable := value.(map[string]any)
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(tables)) {
+		table, isTable := tables[name].(map[string]any)
 		if !isTable {
 			continue
 		}
 		delete(top, name)
 		c, known := find(name)
 		if !known {
-			return fmt.Errorf("%s: there is no command for table [%s]", path, name)
+			problems = append(problems, fmt.Errorf("%s: there is no command for table [%s]", path, name))
+			continue
 		}
 		of := s
 		if name != s.command {
 			of = newSettings(c)
 		}
-		if err := of.fromTable(path, name, table); err != nil {
-			return err
-		}
+		problems = append(problems, of.fromTable(path, name, table))
 	}
-	if err := s.fromTable(path, "", top); err != nil {
-		return err
-	}
+	problems = append(problems, s.fromTable(path, "", top))
 	known := sharedKeys()
-	for key := range top {
+	for _, key := range slices.Sorted(maps.Keys(top)) {
 		if !slices.Contains(known, strings.TrimSuffix(key, "_file")) {
-			return fmt.Errorf("%s: unknown key %s: the top of the file takes %s", path, key, strings.Join(known, ", "))
+			problems = append(problems, fmt.Errorf("%s: unknown key %s: the top of the file takes %s", path, key, strings.Join(known, ", ")))
 		}
 	}
-	return nil
+	return errors.Join(problems...)
 }
 
 // fromTable takes the values of one table, and of the top of a file those that the command shares. Keys that are left are
 // unknown.
 func (s *settings) fromTable(path, table string, values map[string]any) error {
 	values = maps.Clone(values)
+	var problems []error
 	for _, name := range s.configurable() {
-		in, key := s.key(name)
-		if in != table {
-			continue
-		}
-		value, given := values[key]
-		file, inFile := values[key+"_file"]
-		delete(values, key)
-		switch {
-		case !s.secret[name] || !inFile:
-		case given:
-			return fmt.Errorf("%s: %s and %[2]s_file are both set: remove one", path, key)
-		default:
-			delete(values, key+"_file")
-			text, err := readSecret(beside(path, fmt.Sprint(file)))
-			if err != nil {
-				return fmt.Errorf("%s: %s_file: %w", path, key, err)
-			}
-			value, given = text, true
-		}
-		if !given {
-			continue
-		}
-		switch value.(type) {
-		case string, bool, int64, float64:
-		default:
-			return fmt.Errorf("%s: %s must be a string, a number, true or false", path, key)
-		}
-		if err := s.set(name, fmt.Sprint(value), path); err != nil {
-			return err
+		if in, key := s.key(name); in == table {
+			problems = append(problems, s.fromKey(path, name, key, values))
 		}
 	}
 	if table != "" && len(values) > 0 {
-		return fmt.Errorf("%s: unknown key %s in [%s]", path, slices.Sorted(maps.Keys(values))[0], table)
+		problems = append(problems, fmt.Errorf("%s: unknown key %s in [%s]", path, slices.Sorted(maps.Keys(values))[0], table))
 	}
-	return nil
+	return errors.Join(problems...)
+}
+
+// fromKey gives a flag the value that a file has under key, or under key_file for a secret, and removes it from values.
+func (s *settings) fromKey(path, name, key string, values map[string]any) error {
+	value, given := values[key]
+	delete(values, key)
+	if file, inFile := values[key+"_file"]; inFile && s.secret[name] {
+		delete(values, key+"_file")
+		if given {
+			return fmt.Errorf("%s: %s and %[2]s_file are both set: remove one", path, key)
+		}
+		text, err := readSecret(beside(filepath.Dir(path), fmt.Sprint(file)))
+		if err != nil {
+			return fmt.Errorf("%s: %s_file: %w", path, key, err)
+		}
+		value, given = text, true
+	}
+	if !given {
+		return nil
+	}
+	switch value.(type) {
+	case string, bool, int64, float64:
+	default:
+		return fmt.Errorf("%s: %s must be a string, a number, true or false", path, key)
+	}
+	text := fmt.Sprint(value)
+	if resolve := s.paths[name]; resolve != nil && text != "" {
+		text = resolve(filepath.Dir(path), text)
+	}
+	return s.set(name, text, path)
 }
 
 // set gives a flag a value, unless it has one of a higher rank.
 func (s *settings) set(name, value, from string) error {
-	if _, given := s.origin[name]; given {
+	if _, given := s.origin[name]; given || value == "" {
 		return nil
 	}
 	if err := s.flags.Set(name, value); err != nil { // the cause quotes the value
+		f := s.flags.Lookup(name)
+		f.Value.Set(f.DefValue) // a duration is 0 after an error
 		if s.secret[name] {
-			return usagef("the value of -%s from %s cannot be used", name, from)
+			return fmt.Errorf("the value of -%s from %s cannot be used", name, from)
 		}
-		return usagef("-%s from %s: %w", name, from, err)
+		return fmt.Errorf("-%s from %s: %w", name, from, err)
 	}
 	s.origin[name] = from
 	return nil
@@ -270,12 +328,29 @@ func sharedKeys() []string {
 	return slices.Sorted(maps.Keys(keys))
 }
 
-// beside is a path that a file names, which is relative to that file.
-func beside(file, path string) string {
+// beside is a path that a file in dir names, which is relative to that directory.
+func beside(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
-	return filepath.Join(filepath.Dir(file), path)
+	return filepath.Join(dir, path)
+}
+
+// priority is a relayclient.Priority that a flag can have.
+type priority relayclient.Priority
+
+// MarshalText writes the priority as the protocol does.
+func (p priority) MarshalText() ([]byte, error) { return []byte(relayclient.Priority(p).String()), nil }
+
+// UnmarshalText takes what MarshalText writes.
+func (p *priority) UnmarshalText(text []byte) error {
+	for _, known := range []relayclient.Priority{relayclient.TimeSensitive, relayclient.Passive} {
+		if string(text) == known.String() {
+			*p = priority(known)
+			return nil
+		}
+	}
+	return errors.New("it takes time-sensitive or passive")
 }
 
 // maxSecret is in bytes. It is more than any URL or token.

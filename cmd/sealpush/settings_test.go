@@ -34,7 +34,7 @@ func userConfig(t *testing.T, content string) {
 
 func TestOrderOfSettings(t *testing.T) {
 	userConfig(t, "registry = 'of-the-user'\n")
-	expectTool(t, 0, []string{`registry = "…"`, configName}, "config")
+	expect(t, 0, []string{`registry = "…"`, configName}, "config")
 	file := writeFile(t, filepath.Join(t.TempDir(), "other.toml"), "registry = 'of-the-file'\nrelay_url = 'https://relay.example'\n")
 	for _, step := range []struct {
 		want string
@@ -49,7 +49,7 @@ func TestOrderOfSettings(t *testing.T) {
 		if err := s.parse(step.do(), os.Getenv); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.flags.Lookup("registry").Value.String(); got != step.want {
+		if got := s.flags.Lookup("registry").Value.String(); filepath.Base(got) != step.want {
 			t.Errorf("registry is %s, want %s", got, step.want)
 		}
 	}
@@ -70,7 +70,7 @@ func TestSecretsInFiles(t *testing.T) {
 		t.Errorf("%v, %s", err, s.flags.Lookup("relay-url").Value)
 	}
 	t.Setenv("SEALPUSH_RELAY_URL", secret)
-	expectTool(t, exitUsage, []string{"both set"}, "config")
+	expect(t, exitUsage, []string{"both set"}, "config")
 }
 
 func TestConfigurationsThatAreWrong(t *testing.T) {
@@ -85,8 +85,80 @@ func TestConfigurationsThatAreWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := writeFile(t, filepath.Join(t.TempDir(), configName), c.content)
-			expectTool(t, exitUsage, []string{path, c.says}, "config", "-config", path)
+			expect(t, exitUsage, []string{path, c.says}, "config", "-config", path)
 		})
 	}
-	expectTool(t, exitUsage, []string{"nowhere.toml"}, "config", "-config", "nowhere.toml")
+	expect(t, exitUsage, []string{"nowhere.toml"}, "config", "-config", "nowhere.toml")
+}
+
+// A mistake in one line costs that line and no other, where a command goes on in spite of it.
+func TestWhatIsRightOfAWrongConfiguration(t *testing.T) {
+	path := writeFile(t, filepath.Join(t.TempDir(), configName), "patience = 'soon'\nrelay_url = 'https://relay.example'\nrelay = 'x'\n")
+	t.Setenv("SEALPUSH_PRIORITY", "loud")
+	c := configCommand()
+	c.lenient = true
+	s := newSettings(c)
+	if err := s.parse([]string{"-registry", "-host", "db1", "-config", path}, os.Getenv); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"patience", "unknown key relay:", "-priority from $SEALPUSH_PRIORITY"} {
+		if s.wrong == nil || !strings.Contains(s.wrong.Error(), want) {
+			t.Errorf("wrong: %v, want %q", s.wrong, want)
+		}
+	}
+	for name, want := range map[string]string{"relay-url": "https://relay.example", "host": "db1", "patience": "2m0s", "priority": "time-sensitive"} {
+		if got := s.flags.Lookup(name).Value.String(); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if got := s.missing("registry").Error(); !strings.Contains(got, "set registry in sealpush.toml, $SEALPUSH_REGISTRY or -registry") {
+		t.Errorf("missing: %s", got)
+	}
+}
+
+func TestWrongTOMLIsNotQuoted(t *testing.T) {
+	path := writeFile(t, filepath.Join(t.TempDir(), configName), "host = 'a'\nrelay_url = falsehunter2\n")
+	out, code := output(t, tool(t, "config", "-config", path))
+	if code != exitUsage || !strings.Contains(out, "line 2") || strings.Contains(out, "hunter2") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+}
+
+func TestRegistryOfTheConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	for registry, where := range map[string]string{
+		registryBeside(dir, "devices.json"):                           filepath.Join(dir, "devices.json"),
+		registryBeside(dir, "sqlite:devices.db"):                      filepath.Join(dir, "devices.db"),
+		registryBeside(dir, "postgres://me:hunter2@localhost/phones"): "the PostgreSQL database",
+	} {
+		source, err := openRegistry(registry)
+		if err != nil {
+			t.Fatalf("%s: %v", where, err)
+		}
+		if source.where != where {
+			t.Errorf("the registry is %q, want %q", source.where, where)
+		}
+		source.close()
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) > 0 {
+		t.Errorf("opening made %v, %v", entries, err)
+	}
+}
+
+func TestWithEmptyValues(t *testing.T) {
+	s := newSettings(configCommand())
+	s.flags.Bool("switch", false, "")
+	for args, want := range map[string]string{
+		"-relay-url URL -registry file -- cmd":              "-relay-url URL -registry file -- cmd",
+		"-relay-url -registry file -- cmd -host -relay-url": "-relay-url  -registry file -- cmd -host -relay-url",
+		"-relay-url -registry -- cmd":                       "-relay-url  -registry  -- cmd",
+		"--host -switch cmd -relay-url -x":                  "--host  -switch cmd -relay-url -x",
+		"-relay-url=URL -patience -host=-x - -relay-url":    "-relay-url=URL -patience  -host=-x - -relay-url",
+		"-relay-url": "-relay-url ",
+	} {
+		if got := strings.Join(withEmptyValues(s.flags, strings.Split(args, " ")), " "); got != want {
+			t.Errorf("%q becomes %q, want %q", args, got, want)
+		}
+	}
 }

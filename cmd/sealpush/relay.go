@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/sealpush/sealpush/relay"
+	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"golang.org/x/net/netutil"
+)
+
+const (
+	sealedPath = "/relay"
+	inboxPath  = "/inbox"
+	tokenPath  = "/token-service"
+	pushPath   = "/push-relay"
+)
+
+// clientIDPattern is what JSON, TOML and a shell take as it is.
+var clientIDPattern = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+
+type relayOptions struct {
+	addr, baseURL, clientID string
+	apple                   apple
+}
+
+func relayCommand() command {
+	return command{
+		name:    "relay",
+		summary: "run both reference relays, or a small self-hosted one that forwards to Apple",
+		usage:   "[flags]",
+		text: `It runs both relays, and the token service of one of them, on a single port and with everything in memory. It prints where
+each is, a [push_relay] table for a bridge's common.toml, and the curl lines of a test by hand, ready to be pasted. GET / says
+what arrived. No phone is woken: the relays play Apple's and Google's part themselves, and sealpush phone fetches its alerts
+at /inbox. Control-C stops it.
+
+With a key of Apple's the sealed relay is a real one, small and self-hosted:
+
+    sealpush relay -apns-key AuthKey_ABC1234567.p8 -apns-team DEF7654321 -topic com.example.app`,
+		setup: func(s *settings) runFunc {
+			var opts relayOptions
+			s.flags.StringVar(&opts.addr, "addr", "127.0.0.1:8080", "`address` to listen on; port 0 takes a free one")
+			s.flags.StringVar(&opts.baseURL, "url", "", "base `URL` by which others reach that address (default: the address itself)")
+			s.flags.StringVar(&opts.clientID, "client", "bridge-home-office", "`id` of the bridge that may push")
+			opts.apple.addFlags(s.flags)
+			return func(ctx context.Context, args []string) error {
+				if err := noArguments(args); err != nil {
+					return err
+				}
+				return opts.run(ctx)
+			}
+		},
+	}
+}
+
+// run serves until ctx ends, and then finishes the requests in hand.
+func (opts relayOptions) run(ctx context.Context) error {
+	if !clientIDPattern.MatchString(opts.clientID) {
+		return usagef("-client takes letters, digits, '.', '_' and '-'")
+	}
+	if opts.baseURL != "" && !isBaseURL(opts.baseURL) {
+		return usagef("-url takes an http or https URL, without credentials or query")
+	}
+	forwarder, err := opts.apple.forwarder()
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", opts.addr)
+	if err != nil {
+		return err
+	}
+	baseURL := strings.TrimSuffix(opts.baseURL, "/")
+	if baseURL == "" {
+		baseURL = "http://" + reachable(listener.Addr().(*net.TCPAddr))
+	}
+
+	mux := http.NewServeMux()
+	server := newRelayServer(logged(mux))
+	alerts := &counter{}
+	inbox := "" // where there is one
+	if forwarder != nil {
+		defer forwarder.Close()
+		sealed, err := relay.New(relay.WithForwarder(forwarder))
+		if err != nil {
+			return err
+		}
+		defer sealed.Close()
+		alerts.next = sealed
+	} else {
+		sealed := relaytest.NewUnstartedRelay(relaytest.WithoutRequests())
+		defer sealed.Close()
+		alerts.next = sealed
+		inbox = baseURL + inboxPath
+		mux.Handle(inboxPath, sealed.InboxHandler())
+		// Or a phone that waits for alerts would hold it up. On their way to
+		// Apple, alerts are waited for: no daemon posts them again.
+		server.RegisterOnShutdown(sealed.Close)
+	}
+	bridge := relaytest.NewUnstartedBridgeService(baseURL+tokenPath, baseURL+pushPath)
+	defer bridge.Close()
+
+	mux.Handle(sealedPath, http.StripPrefix(sealedPath, alerts))
+	mux.Handle(tokenPath+"/", http.StripPrefix(tokenPath, bridge.TokenHandler()))
+	mux.Handle(pushPath+"/", http.StripPrefix(pushPath, bridge.RelayHandler()))
+	mux.Handle("/pair", relay.PairPage())
+	mux.Handle("GET /{$}", arrivals(alerts, bridge, opts.clientID))
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(netutil.LimitListener(listener, maxConnections)) }()
+
+	if err := printGuide(os.Stdout, guide{
+		Base:         baseURL,
+		Sealed:       baseURL + sealedPath,
+		Destination:  opts.apple.destination(),
+		Inbox:        inbox,
+		Token:        bridge.TokenURL,
+		Push:         bridge.RelayURL,
+		ClientID:     opts.clientID,
+		ClientSecret: bridge.AddClient(opts.clientID).Reveal(),
+	}); err != nil {
+		return errors.Join(err, server.Close())
+	}
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return server.Shutdown(ctx)
+}
+
+// maxConnections is how many daemons, bridges and others are served at once. More
+// wait until one of them is done or timed out.
+const maxConnections = 1000
+
+// newRelayServer bounds every request. A forward may take 30 s, as may a phone's wait
+// for its next message.
+func newRelayServer(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       40 * time.Second,
+		WriteTimeout:      time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
+	}
+}
+
+func isBaseURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && u.RawQuery == ""
+}
+
+// reachable is an address to dial for one that was listened on.
+func reachable(addr *net.TCPAddr) string {
+	if addr.IP.IsUnspecified() {
+		return fmt.Sprintf("localhost:%d", addr.Port)
+	}
+	return addr.String()
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"text/template"
+)
+
+// guide is what a reader needs to use the relays. It shows the client's secret:
+// this is the once that a token service shows it.
+type guide struct {
+	Base, Sealed, Destination, Inbox, Token, Push string
+	ClientID, ClientSecret                        string
+}
+
+// The curl lines are those of the bridge protocol's manual test, with sed in
+// jq's place, which not everybody has. They carry no comments, at which an
+// interactive zsh would stumble.
+var guideTemplate = template.Must(template.New("guide").Parse(`Sealed relay    {{.Sealed}}
+  forwards to   {{.Destination}}{{with .Inbox}}
+  inbox         {{.}}{{end}}
+Token service   {{.Token}}
+Push relay      {{.Push}}
+
+For the common.toml of a bridge:
+
+    [push_relay]
+    url = "{{.Push}}"
+    token_url = "{{.Token}}"
+    client_id = "{{.ClientID}}"
+    client_secret = "{{.ClientSecret}}"
+
+1. Fetch a push:write JWT:
+
+    TOKEN=$(curl -s -X POST {{.Token}}/token \
+      -H "Content-Type: application/json" \
+      -d '{"client_id":"{{.ClientID}}","client_secret":"{{.ClientSecret}}"}' \
+      | sed -n 's/.*"access_token":"\([^"]*\)".*/\1/p')
+
+2. Register a test device:
+
+    curl -X POST {{.Push}}/register \
+      -H "Authorization: Bearer $TOKEN" \
+      -H "Content-Type: application/json" \
+      -d '{"device_token":"test-token","platform":"ios","bundle_id":"com.aptove.ios"}'
+
+3. Send a test notification:
+
+    curl -X POST {{.Push}}/push \
+      -H "Authorization: Bearer $TOKEN" \
+      -H "Content-Type: application/json" \
+      -d '{"title":"Test","body":"Push relay is working"}'
+
+4. See what arrived:
+
+    curl {{.Base}}/
+
+Ready. Control-C stops it.
+`))
+
+// printGuide writes all at once, for whoever reads it while the relay runs.
+func printGuide(w io.Writer, g guide) error {
+	var text bytes.Buffer
+	if err := guideTemplate.Execute(&text, g); err != nil {
+		return err
+	}
+	_, err := text.WriteTo(w)
+	return err
+}
