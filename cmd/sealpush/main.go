@@ -21,7 +21,10 @@ const (
 
 // commands are all that the tool can do, in the order in which help lists them.
 func commands() []command {
-	return []command{configCommand(), completionCommand(), manCommand(), versionCommand(), helpCommand()}
+	return []command{
+		doctorCommand(), relayCommand(), phoneCommand(), conformanceCommand(),
+		configCommand(), completionCommand(), manCommand(), versionCommand(), helpCommand(),
+	}
 }
 
 func main() { os.Exit(run(os.Args[1:])) }

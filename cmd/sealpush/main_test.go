@@ -54,8 +54,8 @@ func output(t *testing.T, cmd *exec.Cmd) (string, int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// expectTool runs the tool, and wants an exit code and pieces of its output.
-func expectTool(t *testing.T, exitCode int, pieces []string, args ...string) {
+// expect runs the tool, and wants an exit code and pieces of its output.
+func expect(t *testing.T, exitCode int, pieces []string, args ...string) {
 	t.Helper()
 	out, code := output(t, tool(t, args...))
 	if code != exitCode {
@@ -78,10 +78,10 @@ func TestHelpDescribesEachCommand(t *testing.T) {
 		if !strings.Contains(overview, "\n  "+c.name+" ") || !strings.Contains(manual, "\n.SS sealpush "+c.name) {
 			t.Errorf("%s is missing in the overview or the manual page", c.name)
 		}
-		expectTool(t, 0, []string{"Usage: sealpush " + c.name, capital(c.summary), "  -config file"}, "help", c.name)
-		expectTool(t, 0, []string{"Usage: sealpush " + c.name}, c.name, "-help")
+		expect(t, 0, []string{"Usage: sealpush " + c.name, capital(c.summary), "  -config file"}, "help", c.name)
+		expect(t, 0, []string{"Usage: sealpush " + c.name}, c.name, "-help")
 	}
-	expectTool(t, 0, []string{overview}, "--help")
+	expect(t, 0, []string{overview}, "--help")
 }
 
 func TestWrongUsage(t *testing.T) {
@@ -101,8 +101,8 @@ func TestWrongUsage(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	expectTool(t, 0, []string{"sealpush ", "go1."}, "version")
-	expectTool(t, 0, []string{"sealpush ", "go1."}, "--version")
+	expect(t, 0, []string{"sealpush ", "go1."}, "version")
+	expect(t, 0, []string{"sealpush ", "go1."}, "--version")
 }
 
 func TestManualPageIsRoff(t *testing.T) {

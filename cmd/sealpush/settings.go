@@ -83,10 +83,10 @@ func (s *settings) patience(value *time.Duration) {
 	s.shared["patience"] = true
 }
 
-// sharedSecret declares a flag that several commands may have and that is never printed.
-func (s *settings) sharedSecret(value *string, name, usage string) {
+// secretVar declares a flag of the command's own that is never printed.
+func (s *settings) secretVar(value *string, name, usage string) {
 	s.flags.StringVar(value, name, "", usage)
-	s.shared[name], s.secret[name] = true, true
+	s.secret[name] = true
 }
 
 // key is a flag's name in a file, and table the one it is in, empty for the top.

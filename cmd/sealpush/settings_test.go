@@ -34,7 +34,7 @@ func userConfig(t *testing.T, content string) {
 
 func TestOrderOfSettings(t *testing.T) {
 	userConfig(t, "registry = 'of-the-user'\n")
-	expectTool(t, 0, []string{`registry = "…"`, configName}, "config")
+	expect(t, 0, []string{`registry = "…"`, configName}, "config")
 	file := writeFile(t, filepath.Join(t.TempDir(), "other.toml"), "registry = 'of-the-file'\nrelay_url = 'https://relay.example'\n")
 	for _, step := range []struct {
 		want string
@@ -70,7 +70,7 @@ func TestSecretsInFiles(t *testing.T) {
 		t.Errorf("%v, %s", err, s.flags.Lookup("relay-url").Value)
 	}
 	t.Setenv("SEALPUSH_RELAY_URL", secret)
-	expectTool(t, exitUsage, []string{"both set"}, "config")
+	expect(t, exitUsage, []string{"both set"}, "config")
 }
 
 func TestConfigurationsThatAreWrong(t *testing.T) {
@@ -85,10 +85,10 @@ func TestConfigurationsThatAreWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := writeFile(t, filepath.Join(t.TempDir(), configName), c.content)
-			expectTool(t, exitUsage, []string{path, c.says}, "config", "-config", path)
+			expect(t, exitUsage, []string{path, c.says}, "config", "-config", path)
 		})
 	}
-	expectTool(t, exitUsage, []string{"nowhere.toml"}, "config", "-config", "nowhere.toml")
+	expect(t, exitUsage, []string{"nowhere.toml"}, "config", "-config", "nowhere.toml")
 }
 
 // A mistake in one line costs that line and no other, where a command goes on in spite of it.

@@ -121,7 +121,7 @@ func (p *process) wait() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// relayProcess is examples/relay, built and running.
+// relayProcess is the tool's relay, built and running.
 type relayProcess struct {
 	*process
 	base      string
@@ -131,12 +131,12 @@ type relayProcess struct {
 
 func startRelay(t *testing.T) *relayProcess {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "relay.exe")
-	build := exec.Command("go", "build", "-C", "../..", "-o", binary, "./examples/relay")
+	binary := filepath.Join(t.TempDir(), "sealpush.exe")
+	build := exec.Command("go", "build", "-C", "../../cmd/sealpush", "-o", binary, ".")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", build, err, out)
 	}
-	r := &relayProcess{process: start(t, exec.Command(binary, "-addr", "127.0.0.1:0"))}
+	r := &relayProcess{process: start(t, exec.Command(binary, "relay", "-addr", "127.0.0.1:0"))}
 	r.stdout.waitFor(t, "Ready.")
 	_, rest, _ := strings.Cut(r.stdout.text(), "    [push_relay]\n")
 	table, rest, _ := strings.Cut(rest, "\n\n")

@@ -33,7 +33,7 @@ func (g guide) print(w io.Writer) {
 
 // phoneCommand is ready to be pasted, save for what only the reader knows.
 func (g guide) phoneCommand() string {
-	command := []string{"go run ./examples/phone"}
+	command := []string{"sealpush phone"}
 	if g.url != "http://"+state.DaemonAddr {
 		command = append(command, "-daemon", g.url)
 	}

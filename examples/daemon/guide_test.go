@@ -18,7 +18,7 @@ func TestGuide(t *testing.T) {
 		guide guide
 		want  []string
 	}{
-		"by default": {byDefault, []string{"Relay    its own", "\n    go run ./examples/phone\n", "the token in " + state.TokenPath(dir)}},
+		"by default": {byDefault, []string{"Relay    its own", "\n    sealpush phone\n", "the token in " + state.TokenPath(dir)}},
 		"elsewhere": {elsewhere, []string{
 			"Relay    https://relay.example\n", ` -daemon http://127.0.0.1:9 -state "/my files" -token TOKEN -inbox URL`,
 		}},

@@ -2,7 +2,7 @@
 // succeed or take too long, and when a round of them has failed:
 //
 //	go run ./examples/daemon
-//	go run ./examples/phone     in another terminal
+//	sealpush phone               in another terminal
 //
 // It serves the pairing API of package pairing at /push/devices, to those with a
 // bearer token. Unless -relay says otherwise, it also runs the reference relay,

@@ -18,13 +18,9 @@ import (
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
 
-const (
-	// The test binary plays the daemon, when started with asDaemon in its
-	// environment, and the daemon's jobs, which do not inherit that.
-	asDaemon = "SEALPUSH_TEST_RUN_DAEMON"
-	// phoneBinary is the variable that says where the phone was built.
-	phoneBinary = "SEALPUSH_TEST_PHONE_BINARY"
-)
+// The test binary plays the daemon, when started with asDaemon in its
+// environment, and the daemon's jobs, which do not inherit that.
+const asDaemon = "SEALPUSH_TEST_RUN_DAEMON"
 
 func TestMain(m *testing.M) {
 	isJob := len(os.Args) > 1 && os.Args[1] == demoJob
@@ -32,23 +28,8 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(runTests(m))
-}
-
-// runTests builds the phone once for all tests.
-func runTests(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "phone")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	binary := filepath.Join(dir, "phone.exe") // the suffix matters on Windows alone
-	if out, err := exec.Command("go", "build", "-o", binary, "../phone").CombinedOutput(); err != nil {
-		panic(fmt.Sprintf("go build: %v\n%s", err, out))
-	}
-	os.Setenv(phoneBinary, binary)
 	os.Unsetenv(tokensVariable)
-	return m.Run()
+	os.Exit(m.Run())
 }
 
 // daemon is a running daemon.

@@ -23,7 +23,7 @@ const (
 //
 // handled says that raw is such a message and must not be forwarded to the agent, whatever err is. When handled is
 // false err is nil and raw is somebody else's, to be forwarded as it is; that takes a scan or two, no parsing and no
-// allocation, unless raw mentions a push token or escapes a letter as \u00XX.
+// allocation, unless raw mentions a push token or seems to spell one with escapes.
 //
 // raw is one message. "jsonrpc" may be missing. The platforms apns and ios, fcm and android are known. No answer is
 // produced, not even for a message with an "id": the two are notifications.
@@ -80,23 +80,35 @@ func parseMessage(raw []byte) (method string, params json.RawMessage, err error)
 	return "", nil, nil
 }
 
-// mayBeOurs looks for what is in the text of every message of ours: the end of both methods, or an escape of one of its
-// letters, which are U+0050 to U+0075.
+// mayBeOurs looks for what is in the text of every message of ours: PushToken, in which both methods end, with any of its
+// letters escaped. It looks for the P, which is rare in other messages, or for its escape, which JSON writes in one way.
 func mayBeOurs(raw []byte) bool {
-	if bytes.Contains(raw, []byte("PushToken")) {
-		return true
-	}
-	escape := []byte(`\u00`)
-	for {
-		i := bytes.Index(raw, escape)
-		if i < 0 || i+len(escape) == len(raw) {
-			return false
+	for rest := raw; ; {
+		i := bytes.IndexByte(rest, 'P')
+		if i < 0 {
+			break
 		}
-		raw = raw[i+len(escape):]
-		if '5' <= raw[0] && raw[0] <= '7' {
+		if rest = rest[i+1:]; startsPushToken(rest) {
 			return true
 		}
 	}
+	// The digits alone are looked for first: a message may be full of backslashes.
+	return bytes.Contains(raw, []byte("0050")) && bytes.Contains(raw, []byte(`\u0050`))
+}
+
+// startsPushToken reports whether text goes on as PushToken does after its P, up to the end or to an escape.
+func startsPushToken(text []byte) bool {
+	for i, c := range []byte("ushToken") {
+		switch {
+		case i == len(text):
+			return false
+		case text[i] == '\\':
+			return true
+		case text[i] != c:
+			return false
+		}
+	}
+	return true
 }
 
 // parseObject reads the members of an object one by one, for a map would hide one of two with the same name. A valid value

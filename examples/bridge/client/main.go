@@ -10,7 +10,7 @@
 // connects again and fetches what was kept. Control-C ends it.
 //
 // If the bridge has a push relay, a made-up device token is registered with it.
-// No phone rings for it; examples/relay shows what would have been sent.
+// No phone rings for it; sealpush relay shows what would have been sent.
 package main
 
 import (

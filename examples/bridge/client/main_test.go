@@ -54,7 +54,7 @@ type setup struct {
 
 func newSetup(t *testing.T, args ...string) setup {
 	t.Helper()
-	s := setup{relay: program.Start(t, exec.Command(build(t, "../..", "./examples/relay"), "-addr", "127.0.0.1:0"))}
+	s := setup{relay: program.Start(t, exec.Command(build(t, "../../cmd/sealpush", "."), "relay", "-addr", "127.0.0.1:0"))}
 	table := s.relay.Await(t, `^    \[push_relay\]\n(?:    .+\n)+`)[0]
 	config := filepath.Join(t.TempDir(), "common.toml")
 	if err := os.WriteFile(config, []byte(table), 0o600); err != nil {

@@ -11,9 +11,9 @@
 //	}
 //
 // Each check is a subtest. Everywhere else, [Evaluate] returns a [Report], and
-// the program examples/conformance prints one:
+// the tool sealpush prints one:
 //
-//	go run github.com/sealpush/sealpush/examples/conformance@latest -url https://relay.example.com
+//	sealpush conformance -url https://relay.example.com
 //
 // # What the verdicts mean
 //

@@ -12,9 +12,9 @@ func WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(`# What a relay is held to
 
-<!-- Generated: go run ./examples/conformance -list > docs/conformance.md -->
+<!-- Generated: sealpush conformance -list > docs/conformance.md -->
 
-` + "`go run ./examples/conformance -url URL`" + ` holds a relay to these checks, in this order, and so does
+` + "`sealpush conformance -url URL`" + ` holds a relay to these checks, in this order, and so does
 ` + "`conformance.Run`" + ` in a Go test. A **MUST** is what the contract demands of a relay, and the only kind of
 check that can fail. What is **open** is the relay's own business: the check says whether it does as the hosted
 services or the reference relay do, and "not stated" if not.

@@ -107,7 +107,7 @@ func TestPageIsUpToDate(t *testing.T) {
 	}
 	got = bytes.ReplaceAll(got, []byte("\r\n"), []byte("\n")) // as git may check it out
 	if !bytes.Equal(want.Bytes(), got) {
-		t.Errorf("docs/conformance.md is out of date: go run ./examples/conformance -list > docs/conformance.md")
+		t.Errorf("docs/conformance.md is out of date: sealpush conformance -list > docs/conformance.md")
 	}
 }
 

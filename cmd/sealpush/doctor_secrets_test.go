@@ -45,7 +45,7 @@ func TestNoSecretIsPrinted(t *testing.T) {
 			} {
 				setup.bridge.Script(endpoint, relaytest.Always, said)
 			}
-			args := []string{"-page", "-relay", relayURL, "-devices", setup.devices, "-config", setup.config}
+			args := []string{"-page", "-relay-url", relayURL, "-registry", setup.registry, "-bridge", setup.bridgeConfig}
 			searchFor(t, secrets, args)
 			setup.bridge.Script(relaytest.EndpointToken, relaytest.Always, said)
 			searchFor(t, secrets, args)
@@ -61,13 +61,13 @@ func TestUnusableURLIsNotQuoted(t *testing.T) {
 	for _, text := range []string{
 		"operator:hunter2@relay.example", "https://operator:hunter2 @relay.example/", "https://relay.example:hunter2/", "ftp://operator:hunter2@relay.example/",
 	} {
-		searchFor(t, secrets, []string{"-relay", text})
+		searchFor(t, secrets, []string{"-relay-url", text})
 	}
 }
 
 func secretsOfSetup(t *testing.T, setup *reference) map[string]string {
 	t.Helper()
-	store, err := pairing.OpenFile(setup.devices)
+	store, err := pairing.OpenFile(setup.registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func secretsOfSetup(t *testing.T, setup *reference) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := bridge.LoadConfig(setup.config)
+	config, err := bridge.LoadConfig(setup.bridgeConfig)
 	if err != nil {
 		t.Fatal(err)
 	}

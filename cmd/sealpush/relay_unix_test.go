@@ -1,36 +1,28 @@
 //go:build unix
 
-package main_test
+package main
 
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
-// relay is a running process of this program.
-type relay struct {
+// relayProcess is a running relay.
+type relayProcess struct {
 	cmd   *exec.Cmd
 	guide string
 	logs  bytes.Buffer
 }
 
-// startRelay builds the program and runs it until it says that it is ready.
-func startRelay(t *testing.T, args ...string) *relay {
+// startRelay runs the relay until it says that it is ready.
+func startRelay(t *testing.T, args ...string) *relayProcess {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "relay")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	r := &relay{cmd: exec.CommandContext(ctx, binary, args...)}
+	r := &relayProcess{cmd: tool(t, append([]string{"relay"}, args...)...)}
 	r.cmd.Stderr = &r.logs
 	stdout, err := r.cmd.StdoutPipe()
 	if err != nil {
@@ -40,7 +32,7 @@ func startRelay(t *testing.T, args ...string) *relay {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		cancel()
+		r.cmd.Process.Kill()
 		r.cmd.Wait()
 	})
 	lines := bufio.NewScanner(stdout)
@@ -57,7 +49,7 @@ func startRelay(t *testing.T, args ...string) *relay {
 
 // commands are the lines that a reader would paste: the indented ones, but for
 // the TOML.
-func (r *relay) commands(t *testing.T) string {
+func (r *relayProcess) commands(t *testing.T) string {
 	t.Helper()
 	_, steps, found := strings.Cut(r.guide, "\n1. ")
 	if !found {
@@ -72,7 +64,7 @@ func (r *relay) commands(t *testing.T) string {
 	return commands.String()
 }
 
-func TestPrintedLinesWorkWhenPasted(t *testing.T) {
+func TestPrintedRelayLinesWorkWhenPasted(t *testing.T) {
 	r := startRelay(t, "-addr", "127.0.0.1:0")
 	shell := exec.CommandContext(t.Context(), "sh", "-e")
 	shell.Stdin = strings.NewReader(r.commands(t))
@@ -135,7 +127,7 @@ func TestOtherAddressAndClient(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestRelayRefusals(t *testing.T) {
 	r := startRelay(t, "-addr", "127.0.0.1:0")
 	_, rest, _ := strings.Cut(r.guide, "http://")
 	inUse, _, _ := strings.Cut(rest, "/")
@@ -148,9 +140,9 @@ func TestRefusals(t *testing.T) {
 		"URL with a query":     {"-addr", "127.0.0.1:0", "-url", "http://relay.example?a=b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, err := exec.CommandContext(t.Context(), r.cmd.Path, args...).CombinedOutput()
-			if err == nil || !strings.HasPrefix(string(out), "relay: ") {
-				t.Errorf("%v, %q", err, out)
+			out, code := output(t, tool(t, append([]string{"relay"}, args...)...))
+			if code == 0 || !strings.HasPrefix(out, "sealpush relay: ") {
+				t.Errorf("exit code %d, %q", code, out)
 			}
 		})
 	}

@@ -26,12 +26,12 @@ func TestConfigurations(t *testing.T) {
 			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			expect(t, 1, append(c.says, "FAIL"), "-config", path)
+			expectDoctor(t, 1, append(c.says, "FAIL"), "-bridge", path)
 		})
 	}
 	missing := filepath.Join(t.TempDir(), "common.toml")
-	expect(t, 1, []string{missing + " is not there", "yours to write", "[push_relay]", "client_secret ="}, "-config", missing)
-	if out, _ := doctor(t, "-config", missing); strings.Contains(out, "daemon") {
+	expectDoctor(t, 1, []string{missing + " is not there", "yours to write", "[push_relay]", "client_secret ="}, "-bridge", missing)
+	if out, _ := doctor(t, "-bridge", missing); strings.Contains(out, "daemon") {
 		t.Errorf("of a bridge's configuration it says\n%s", out)
 	}
 }
@@ -39,7 +39,7 @@ func TestConfigurations(t *testing.T) {
 // What the doctor offers to paste is a table that works once it is filled in.
 func TestTableToPaste(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "common.toml")
-	if err := os.WriteFile(path, []byte(table), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(bridgeTable), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	config, err := bridge.LoadConfig(path)
@@ -100,7 +100,7 @@ func TestAnswersOfABridgesServices(t *testing.T) {
 			t.Parallel()
 			setup := newSetup(t)
 			setup.bridge.Script(c.endpoint, relaytest.Always, c.answer(setup))
-			expect(t, c.exit, c.says, "-config", setup.config)
+			expectDoctor(t, c.exit, c.says, "-bridge", setup.bridgeConfig)
 		})
 	}
 }
@@ -122,21 +122,21 @@ func TestNotificationsThatReachNobody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			setup := newSetup(t)
 			c.spoil(setup.bridge, setup.bridge.Devices("bridge-home-office")[0].Token.Reveal())
-			expect(t, c.exit, c.says, "-page", "-config", setup.config)
+			expectDoctor(t, c.exit, c.says, "-page", "-bridge", setup.bridgeConfig)
 		})
 	}
 	t.Run("nobody registered", func(t *testing.T) {
 		setup := newSetup(t)
 		// A client of the same services that no phone knows.
-		text, err := os.ReadFile(setup.config)
+		text, err := os.ReadFile(setup.bridgeConfig)
 		if err != nil {
 			t.Fatal(err)
 		}
 		lines := strings.Split(string(text), "\n")
 		lines[3], lines[4] = `client_id = "attic"`, `client_secret = "`+setup.bridge.AddClient("attic").Reveal()+`"`
-		if err := os.WriteFile(setup.config, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		if err := os.WriteFile(setup.bridgeConfig, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		expect(t, 0, []string{"warn  no phone is registered", "Open the app"}, "-page", "-config", setup.config)
+		expectDoctor(t, 0, []string{"warn  no phone is registered", "Open the app"}, "-page", "-bridge", setup.bridgeConfig)
 	})
 }

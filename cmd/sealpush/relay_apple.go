@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"flag"
 
 	"github.com/sealpush/sealpush/relay/apns"
@@ -26,12 +25,12 @@ func (a *apple) forwards() bool { return a.keyFile != "" }
 func (a *apple) forwarder() (*apns.Forwarder, error) {
 	if !a.forwards() {
 		if a.team != "" || a.topic != "" {
-			return nil, errors.New("-apns-team and -topic need -apns-key")
+			return nil, usagef("-apns-team and -topic need -apns-key")
 		}
 		return nil, nil
 	}
 	if a.team == "" || a.topic == "" {
-		return nil, errors.New("-apns-key needs -apns-team and -topic")
+		return nil, usagef("-apns-key needs -apns-team and -topic")
 	}
 	key, err := apns.LoadKey(a.keyFile, a.team)
 	if err != nil {

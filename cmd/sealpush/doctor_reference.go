@@ -18,37 +18,37 @@ import (
 
 const yours = `To check your own:
 
-    go run ./examples/doctor -relay URL -devices devices.json    a daemon's
-    go run ./examples/doctor -config common.toml                 a bridge's
+    sealpush doctor -relay-url URL -registry devices.json
+    sealpush doctor -bridge common.toml
 
-With -page it also sends test alerts. The registry must be a file.`
+With -page it also sends test alerts.`
 
 // fillIn names something to check when nothing was: what examples/daemon and
-// examples/phone keep, or else a reference setup. It says what that is.
-func (o *options) fillIn(ctx context.Context) (what string, cleanUp func(), err error) {
+// sealpush phone keep, or else a reference setup. It says what that is.
+func (o *doctorOptions) fillIn(ctx context.Context) (what string, cleanUp func(), err error) {
 	if dir, err := state.Dir(); err == nil {
 		path := filepath.Join(dir, "devices.json")
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-			o.relay, o.devices = "http://"+state.DaemonAddr+"/relay", path
-			return "This is the setup of examples/daemon and examples/phone: the first must be running.", func() {}, nil
+			o.relay, o.registry = "http://"+state.DaemonAddr+"/relay", path
+			return "This is the setup of examples/daemon and sealpush phone: the first must be running.", func() {}, nil
 		}
 	}
 	reference, err := newReference(ctx)
 	if err != nil {
 		return "", nil, err
 	}
-	o.relay, o.devices, o.config = reference.relay.URL, reference.devices, reference.config
+	o.relay, o.registry, o.bridge = reference.relay.URL, reference.registry, reference.bridgeConfig
 	return "Nothing of yours is checked: this is a reference setup inside this process, to show what a good run looks like.", reference.close, nil
 }
 
 // reference is a relay with a paired phone, and the two services of a bridge with
 // a registered one.
 type reference struct {
-	dir     string
-	relay   *relaytest.Relay
-	bridge  *relaytest.BridgeService
-	devices string
-	config  string
+	dir          string
+	relay        *relaytest.Relay
+	bridge       *relaytest.BridgeService
+	registry     string
+	bridgeConfig string
 }
 
 func newReference(ctx context.Context, opts ...relaytest.BridgeOption) (*reference, error) {
@@ -57,11 +57,11 @@ func newReference(ctx context.Context, opts ...relaytest.BridgeOption) (*referen
 		return nil, err
 	}
 	r := &reference{
-		dir:     dir,
-		relay:   relaytest.NewRelay(),
-		bridge:  relaytest.NewBridgeService(opts...),
-		devices: filepath.Join(dir, "devices.json"),
-		config:  filepath.Join(dir, "common.toml"),
+		dir:          dir,
+		relay:        relaytest.NewRelay(),
+		bridge:       relaytest.NewBridgeService(opts...),
+		registry:     filepath.Join(dir, "devices.json"),
+		bridgeConfig: filepath.Join(dir, "common.toml"),
 	}
 	if err := errors.Join(r.pair(ctx), r.register(ctx)); err != nil {
 		r.close()
@@ -77,7 +77,7 @@ func (r *reference) close() {
 }
 
 func (r *reference) pair(ctx context.Context) error {
-	store, err := pairing.OpenFile(r.devices)
+	store, err := pairing.OpenFile(r.registry)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (r *reference) register(ctx context.Context) error {
 	}
 	text := fmt.Sprintf("[push_relay]\nurl = %q\ntoken_url = %q\nclient_id = %q\nclient_secret = %q\n",
 		config.URL, config.TokenURL, config.ClientID, config.ClientSecret.Reveal())
-	if err := os.WriteFile(r.config, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(r.bridgeConfig, []byte(text), 0o600); err != nil {
 		return err
 	}
 	client, err := bridge.New(config, bridge.WithLogger(slog.New(slog.DiscardHandler)))

@@ -63,7 +63,7 @@ func (b *inbox) receive(ctx context.Context, show func(apns.Message) (enough boo
 			return fmt.Errorf("the inbox cannot be read: %w: pass the relay's with -inbox", err)
 		}
 		if err != nil {
-			fmt.Fprintf(os.Stderr, "phone: %v: trying again in %v\n", err, pause)
+			fmt.Fprintf(os.Stderr, "sealpush phone: %v: trying again in %v\n", err, pause)
 			select {
 			case <-time.After(pause):
 			case <-ctx.Done():

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,21 +15,6 @@ import (
 	"github.com/sealpush/sealpush/internal/state"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
-
-// The test binary plays the doctor, when started with asDoctor in its environment.
-const asDoctor = "SEALPUSH_TEST_RUN_DOCTOR"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asDoctor) != "" {
-		main()
-		return
-	}
-	// What the developer has set is not the tests' business.
-	for _, name := range []string{relayVariable, "HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"} {
-		os.Unsetenv(name)
-	}
-	os.Exit(m.Run())
-}
 
 // signingKey is made once, for it takes long.
 var signingKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
@@ -50,34 +34,16 @@ func newSetup(t *testing.T) *reference {
 	return setup
 }
 
-// doctor runs the program and returns all that it prints.
-func doctor(t *testing.T, args ...string) (output string, exitCode int) {
+// doctor runs the doctor and returns all that it prints.
+func doctor(t *testing.T, args ...string) (printed string, exitCode int) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
-	// Under the race detector, a process that ends well would sleep for a second.
-	cmd.Env = append(os.Environ(), asDoctor+"=1", "GORACE=atexit_sleep_ms=0")
-	out, err := cmd.CombinedOutput()
-	if err != nil && cmd.ProcessState == nil {
-		t.Fatal(err)
-	}
-	return string(out), cmd.ProcessState.ExitCode()
+	return output(t, tool(t, append([]string{"doctor"}, args...)...))
 }
 
-// expect runs the program, and wants an exit code and pieces of its output.
-func expect(t *testing.T, exitCode int, pieces []string, args ...string) {
+// expectDoctor runs the doctor, and wants an exit code and pieces of what it prints.
+func expectDoctor(t *testing.T, exitCode int, pieces []string, args ...string) {
 	t.Helper()
-	out, code := doctor(t, args...)
-	if code != exitCode {
-		t.Errorf("exit code %d, want %d", code, exitCode)
-	}
-	for _, piece := range pieces {
-		if !strings.Contains(out, piece) {
-			t.Errorf("it does not say %q", piece)
-		}
-	}
-	if t.Failed() {
-		t.Logf("doctor %q printed\n%s", args, out)
-	}
+	expect(t, exitCode, pieces, append([]string{"doctor"}, args...)...)
 }
 
 // away keeps the user's own configuration out of the test.
@@ -90,9 +56,9 @@ func away(t *testing.T) {
 
 func TestWithoutFlagsShowsAGoodRun(t *testing.T) {
 	away(t)
-	expect(t, 0, []string{"refuses a malformed envelope", "1 phone", "takes the token", " 0 to look at, 0 failed.",
-		"reference setup", "-relay URL -devices devices.json"})
-	expect(t, 0, []string{"forwarded a test alert (202)", "notification sent to a phone (ios)"}, "-page")
+	expectDoctor(t, 0, []string{"refuses a malformed envelope", "1 phone", "takes the token", " 0 to look at, 0 failed.",
+		"reference setup", "-relay-url URL -registry devices.json"})
+	expectDoctor(t, 0, []string{"forwarded a test alert (202)", "notification sent to a phone (ios)"}, "-page")
 	out, _ := doctor(t)
 	if first, _, _ := strings.Cut(out, "\n"); !strings.Contains(first, "Nothing of yours is checked") || !strings.Contains(first, "inside this process") {
 		t.Errorf("the first line is %q", first)
@@ -110,7 +76,7 @@ func TestWithoutFlagsFindsTheExamplesFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry, err := os.ReadFile(setup.devices)
+	registry, err := os.ReadFile(setup.registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +94,7 @@ func TestWithoutFlagsFindsTheExamplesFiles(t *testing.T) {
 
 func TestChecksPageNobody(t *testing.T) {
 	setup := newSetup(t)
-	expect(t, 0, []string{" 0 failed."}, "-relay", setup.relay.URL, "-devices", setup.devices, "-config", setup.config)
+	expectDoctor(t, 0, []string{" 0 failed."}, "-relay-url", setup.relay.URL, "-registry", setup.registry, "-bridge", setup.bridgeConfig)
 	for _, request := range setup.relay.Requests() {
 		if _, err := request.Envelope(); err == nil {
 			t.Error("the relay was posted an envelope")
@@ -153,8 +119,8 @@ func TestChecksChangeNoFile(t *testing.T) {
 	if err := os.WriteFile(devices, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, 1, []string{"nobody would be paged", "no collapse salt yet"}, "-devices", devices)
-	expect(t, 1, []string{"nobody was paged"}, "-page", "-relay", relay.URL, "-devices", devices)
+	expectDoctor(t, 1, []string{"nobody would be paged", "no collapse salt yet"}, "-registry", devices)
+	expectDoctor(t, 1, []string{"nobody was paged"}, "-page", "-relay-url", relay.URL, "-registry", devices)
 	after, err := os.ReadFile(devices)
 	if err != nil || string(after) != string(content) {
 		t.Errorf("the registry is now %q, %v", after, err)
@@ -166,14 +132,14 @@ func TestChecksChangeNoFile(t *testing.T) {
 
 func TestRelayVariable(t *testing.T) {
 	setup := newSetup(t)
-	t.Setenv(relayVariable, setup.relay.URL)
-	expect(t, 0, []string{"refuses a malformed envelope", "phones were not checked: pass the registry file with -devices"})
+	t.Setenv("SEALPUSH_RELAY_URL", setup.relay.URL)
+	expectDoctor(t, 0, []string{"refuses a malformed envelope", "phones were not checked: pass the registry with -registry"})
 }
 
 func TestPagePagesEachOnce(t *testing.T) {
 	setup := newSetup(t)
-	args := []string{"-page", "-relay", setup.relay.URL, "-devices", setup.devices, "-config", setup.config}
-	expect(t, 0, []string{"forwarded a test alert (202)", "notification sent"}, args...)
+	args := []string{"-page", "-relay-url", setup.relay.URL, "-registry", setup.registry, "-bridge", setup.bridgeConfig}
+	expectDoctor(t, 0, []string{"forwarded a test alert (202)", "notification sent"}, args...)
 	envelopes := 0
 	for _, request := range setup.relay.Requests() {
 		if _, err := request.Envelope(); err == nil {
@@ -188,7 +154,7 @@ func TestPagePagesEachOnce(t *testing.T) {
 func TestJSON(t *testing.T) {
 	setup := newSetup(t)
 	setup.relay.Script(1, relaytest.Answer{Status: http.StatusNotFound})
-	out, code := doctor(t, "-json", "-relay", setup.relay.URL, "-devices", setup.devices)
+	out, code := doctor(t, "-json", "-relay-url", setup.relay.URL, "-registry", setup.registry)
 	var document struct {
 		Healthy  bool
 		Findings []finding
@@ -198,7 +164,7 @@ func TestJSON(t *testing.T) {
 	}
 	failed := 0
 	for _, f := range document.Findings {
-		if f.Result == fail {
+		if f.Result == resultFail {
 			failed++
 			if f.Area != "Relay for sealed alerts" || f.ToDo == "" {
 				t.Errorf("%+v", f)
@@ -213,17 +179,17 @@ func TestJSON(t *testing.T) {
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{
 		{"https://operator:hunter2@relay.example/"},
-		{"-page", "-devices", "devices.json"},
+		{"-page", "-registry", "devices.json"},
 		{"-no-such-flag"},
 	} {
 		t.Run(fmt.Sprint(args), func(t *testing.T) {
 			out, code := doctor(t, args...)
-			if code != 1 || out == "" || strings.Contains(out, "hunter2") {
+			if code != exitUsage || out == "" || strings.Contains(out, "hunter2") {
 				t.Errorf("exit code %d: %s", code, out)
 			}
 		})
 	}
-	if out, code := doctor(t, "-help"); code != 0 || !strings.Contains(out, "-devices") {
+	if out, code := doctor(t, "-help"); code != 0 || !strings.Contains(out, "-registry") {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 }

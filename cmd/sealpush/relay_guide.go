@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"io"
 	"text/template"
 )
@@ -57,4 +58,12 @@ For the common.toml of a bridge:
 Ready. Control-C stops it.
 `))
 
-func printGuide(w io.Writer, g guide) error { return guideTemplate.Execute(w, g) }
+// printGuide writes all at once, for whoever reads it while the relay runs.
+func printGuide(w io.Writer, g guide) error {
+	var text bytes.Buffer
+	if err := guideTemplate.Execute(&text, g); err != nil {
+		return err
+	}
+	_, err := text.WriteTo(w)
+	return err
+}

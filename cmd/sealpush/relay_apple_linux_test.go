@@ -1,4 +1,4 @@
-package main_test
+package main
 
 import (
 	"bufio"
@@ -14,7 +14,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -93,7 +92,7 @@ func TestInterruptWaitsForApple(t *testing.T) {
 }
 
 // startForwarding runs a relay that forwards to a stand-in for Apple at host.
-func startForwarding(t *testing.T, apple http.HandlerFunc) (r *relay, host string) {
+func startForwarding(t *testing.T, apple http.HandlerFunc) (r *relayProcess, host string) {
 	t.Helper()
 	service := httptest.NewUnstartedServer(apple)
 	service.EnableHTTP2 = true
@@ -106,13 +105,13 @@ func startForwarding(t *testing.T, apple http.HandlerFunc) (r *relay, host strin
 		"-topic", "com.example.app", "-apns-host", service.URL), service.URL
 }
 
-func sealedURL(r *relay) string {
+func sealedURL(r *relayProcess) string {
 	_, rest, _ := strings.Cut(r.guide, "Sealed relay    ")
 	url, _, _ := strings.Cut(rest, "\n")
 	return url
 }
 
-func sendTest(t *testing.T, r *relay, phone *relaytest.Phone) error {
+func sendTest(t *testing.T, r *relayProcess, phone *relaytest.Phone) error {
 	client, err := relayclient.New(sealedURL(r))
 	if err != nil {
 		return err
@@ -123,18 +122,14 @@ func sendTest(t *testing.T, r *relay, phone *relaytest.Phone) error {
 }
 
 func TestAppleFlagsGoTogether(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "relay")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 	for name, args := range map[string][]string{
 		"no key":      {"-topic", "com.example.app"},
 		"no team":     {"-apns-key", "AuthKey_ABC1234567.p8", "-topic", "com.example.app"},
 		"no key file": {"-apns-key", "AuthKey_ABC1234567.p8", "-apns-team", "DEF7654321", "-topic", "com.example.app"},
 	} {
-		out, err := exec.CommandContext(t.Context(), binary, append(args, "-addr", "127.0.0.1:0")...).CombinedOutput()
-		if err == nil || !strings.HasPrefix(string(out), "relay: ") {
-			t.Errorf("%s: %v\n%s", name, err, out)
+		out, code := output(t, tool(t, append([]string{"relay", "-addr", "127.0.0.1:0"}, args...)...))
+		if code == 0 || !strings.HasPrefix(out, "sealpush relay: ") {
+			t.Errorf("%s: exit code %d\n%s", name, code, out)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,14 +12,81 @@ import (
 	"testing"
 
 	"github.com/sealpush/sealpush/internal/program"
+	"github.com/sealpush/sealpush/internal/state"
 )
 
-// startPhone runs the command that the daemon prints, with more arguments.
-func startPhone(t *testing.T, d daemon, more ...string) (*program.Program, *os.Process) {
+// exampleDaemon is examples/daemon, running.
+type exampleDaemon struct {
+	*program.Program
+	process *os.Process
+	url     string
+	state   string
+}
+
+// startDaemon builds the daemon, starts it on a free port and waits until it is ready.
+func startDaemon(t *testing.T) exampleDaemon {
 	t.Helper()
-	printed := d.Await(t, `^    go run ./examples/phone (.+)$`)[1]
+	binary := filepath.Join(t.TempDir(), "daemon.exe") // the suffix matters on Windows alone
+	build := exec.CommandContext(t.Context(), "go", "build", "-C", "../..", "-o", binary, "./examples/daemon")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", build, err, out)
+	}
+	dir := filepath.Join(t.TempDir(), "state")
+	cmd := exec.CommandContext(t.Context(), binary, "-listen", "127.0.0.1:0", "-state", dir, "-every", "1h")
+	d := exampleDaemon{Program: program.Start(t, cmd), process: cmd.Process, state: dir}
+	d.url = d.Await(t, `^Daemon +(http://\S+)$`)[1]
+	d.Await(t, "^Ready")
+	return d
+}
+
+// token is the one that the daemon has made.
+func (d exampleDaemon) token(t *testing.T) string {
+	t.Helper()
+	token, err := state.ReadToken(state.TokenPath(d.state))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// call asks the pairing API, decodes the answer into v, which may be nil, and returns the status.
+func (d exampleDaemon) call(t *testing.T, method, path string, v any) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, d.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+d.token(t))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if v != nil {
+		if err := json.NewDecoder(resp.Body).Decode(v); err != nil {
+			t.Fatalf("%s %s answered %d: %v", method, path, resp.StatusCode, err)
+		}
+	}
+	return resp.StatusCode
+}
+
+type listedDevice struct{ ID, Name, Fingerprint, PushToken, CreatedBy string }
+
+func (d exampleDaemon) devices(t *testing.T) []listedDevice {
+	t.Helper()
+	var list struct{ Devices []listedDevice }
+	if status := d.call(t, "GET", "/push/devices", &list); status != 200 {
+		t.Fatalf("GET /push/devices answered %d", status)
+	}
+	return list.Devices
+}
+
+// startPhone runs the command that the daemon prints, with more arguments.
+func startPhone(t *testing.T, d exampleDaemon, more ...string) (*program.Program, *os.Process) {
+	t.Helper()
+	printed := d.Await(t, `^    sealpush (phone .+)$`)[1]
 	args := strings.Fields(strings.ReplaceAll(printed, `"`+d.state+`"`, d.state))
-	cmd := exec.CommandContext(t.Context(), os.Getenv(phoneBinary), append(args, more...)...)
+	cmd := tool(t, append(args, more...)...)
 	return program.Start(t, cmd), cmd.Process
 }
 
@@ -31,7 +99,7 @@ func TestTwoTerminals(t *testing.T) {
 
 	t.Run("the daemon has the same fingerprint", func(t *testing.T) {
 		d.Await(t, "device paired .*"+fingerprint)
-		devices := d.devices(t, d.token(t))
+		devices := d.devices(t)
 		if len(devices) != 1 {
 			t.Fatalf("lists %+v", devices)
 		}
@@ -63,9 +131,9 @@ func TestTwoTerminals(t *testing.T) {
 			Device string
 			Status int
 		}
-		resp := d.call(t, "Bearer "+d.token(t), "POST", "/push/devices/"+id+"/test", nil, &answer)
-		if resp.StatusCode != 200 || answer.Device != id || answer.Status != 202 {
-			t.Errorf("answered %d %+v", resp.StatusCode, answer)
+		status := d.call(t, "POST", "/push/devices/"+id+"/test", &answer)
+		if status != 200 || answer.Device != id || answer.Status != 202 {
+			t.Errorf("answered %d %+v", status, answer)
 		}
 		phone.Await(t, `TEST     test on `)
 	})
@@ -78,14 +146,14 @@ func TestTwoTerminals(t *testing.T) {
 		}
 	})
 	t.Run("a revoked phone is no longer paged", func(t *testing.T) {
-		if resp := d.call(t, "Bearer "+d.token(t), "DELETE", "/push/devices/"+id, nil, nil); resp.StatusCode != 200 {
-			t.Errorf("revoking answered %d", resp.StatusCode)
+		if status := d.call(t, "DELETE", "/push/devices/"+id, nil); status != 200 {
+			t.Errorf("revoking answered %d", status)
 		}
-		if devices := d.devices(t, d.token(t)); len(devices) != 0 {
+		if devices := d.devices(t); len(devices) != 0 {
 			t.Errorf("lists %+v", devices)
 		}
-		if resp := d.call(t, "Bearer "+d.token(t), "POST", "/push/devices/"+id+"/test", nil, nil); resp.StatusCode != 404 {
-			t.Errorf("a test alert answered %d", resp.StatusCode)
+		if status := d.call(t, "POST", "/push/devices/"+id+"/test", nil); status != 404 {
+			t.Errorf("a test alert answered %d", status)
 		}
 	})
 	t.Run("no secret is printed", func(t *testing.T) {

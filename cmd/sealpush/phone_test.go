@@ -20,30 +20,19 @@ import (
 	"github.com/sealpush/sealpush/seal"
 )
 
-// The test binary plays the phone, when started with asPhone in its environment.
-const asPhone = "SEALPUSH_TEST_RUN_PHONE"
+const phoneToken = "0123456789abcdef"
 
-func TestMain(m *testing.M) {
-	if os.Getenv(asPhone) != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
-
-const token = "0123456789abcdef"
-
-// fixture is a daemon with a relay of its own.
-type fixture struct {
+// phoneFixture is a daemon with a relay of its own.
+type phoneFixture struct {
 	relay    *relaytest.Relay
 	registry *pairing.Registry
 	server   *httptest.Server
 	state    string // the phone's
 }
 
-func newFixture(t *testing.T) fixture {
+func newPhoneFixture(t *testing.T) phoneFixture {
 	t.Helper()
-	f := fixture{relay: relaytest.NewRelay(), state: t.TempDir()}
+	f := phoneFixture{relay: relaytest.NewRelay(), state: t.TempDir()}
 	t.Cleanup(f.relay.Close)
 	store, err := pairing.OpenFile(filepath.Join(t.TempDir(), "devices.json"))
 	if err != nil {
@@ -59,7 +48,7 @@ func newFixture(t *testing.T) fixture {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/push/devices", func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer "+token {
+		if r.Header.Get("Authorization") != "Bearer "+phoneToken {
 			http.Error(w, `{"error":"who are you?"}`, http.StatusUnauthorized)
 			return
 		}
@@ -71,15 +60,13 @@ func newFixture(t *testing.T) fixture {
 	return f
 }
 
-func (f fixture) phone(t *testing.T, args ...string) *exec.Cmd {
-	args = append([]string{"-daemon", f.server.URL + "/", "-state", f.state, "-token", token}, args...)
-	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
-	cmd.Env = append(os.Environ(), asPhone+"=1", tokenVariable+"=")
-	return cmd
+func (f phoneFixture) phone(t *testing.T, args ...string) *exec.Cmd {
+	args = append([]string{"-daemon", f.server.URL + "/", "-state", f.state, "-token", phoneToken}, args...)
+	return tool(t, append([]string{"phone"}, args...)...)
 }
 
 // page sends alerts to every paired phone.
-func (f fixture) page(t *testing.T, alerts ...payload.Alert) {
+func (f phoneFixture) page(t *testing.T, alerts ...payload.Alert) {
 	t.Helper()
 	client, err := relayclient.New(f.relay.URL)
 	if err != nil {
@@ -104,7 +91,7 @@ func (f fixture) page(t *testing.T, alerts ...payload.Alert) {
 }
 
 func TestMarksStaleAlerts(t *testing.T) {
-	f := newFixture(t)
+	f := newPhoneFixture(t)
 	phone := program.Start(t, f.phone(t, "-n", "2"))
 	phone.Await(t, "^Waiting")
 	old, fresh := payload.NewFailure("", "old"), payload.NewFailure("", "fresh")
@@ -118,7 +105,7 @@ func TestMarksStaleAlerts(t *testing.T) {
 }
 
 func TestAlertsCannotSteerTheTerminal(t *testing.T) {
-	f := newFixture(t)
+	f := newPhoneFixture(t)
 	phone := program.Start(t, f.phone(t, "-n", "1"))
 	phone.Await(t, "^Waiting")
 	alert := payload.NewFailure("db1\r", "\x1b[2Jname")
@@ -134,7 +121,7 @@ func TestAlertsCannotSteerTheTerminal(t *testing.T) {
 }
 
 func TestAMessageThatDoesNotOpenIsPassedOver(t *testing.T) {
-	f := newFixture(t)
+	f := newPhoneFixture(t)
 	phone := program.Start(t, f.phone(t, "-n", "1"))
 	phone.Await(t, "^Waiting")
 	recipients := f.registry.Recipients(t.Context())
@@ -158,7 +145,7 @@ func TestAMessageThatDoesNotOpenIsPassedOver(t *testing.T) {
 // TestWaitsForARelayThatIsAway closes the relay and has another one take its
 // place, as when a daemon is started again.
 func TestWaitsForARelayThatIsAway(t *testing.T) {
-	f := newFixture(t)
+	f := newPhoneFixture(t)
 	first, again := f.relay, relaytest.NewRelay()
 	defer again.Close()
 	away := make(chan struct{})
@@ -188,7 +175,7 @@ func TestWaitsForARelayThatIsAway(t *testing.T) {
 }
 
 func TestSaysWhatToDo(t *testing.T) {
-	f := newFixture(t)
+	f := newPhoneFixture(t)
 	redirect := httptest.NewServer(http.RedirectHandler(f.server.URL+"/push/devices", http.StatusTemporaryRedirect))
 	defer redirect.Close()
 	swapped := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -47,7 +47,7 @@ func TestCertificates(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Setenv("SSL_CERT_FILE", trusted)
-			expect(t, c.exit, []string{c.says}, "-relay", server.URL)
+			expectDoctor(t, c.exit, []string{c.says}, "-relay-url", server.URL)
 		})
 	}
 }

@@ -26,8 +26,8 @@ type paired struct {
 	Created bool `json:"created"`
 }
 
-// pair hands the phone's public key and push token to the daemon.
-func pair(ctx context.Context, client *http.Client, daemon, token, name string, phone *relaytest.Phone) (paired, error) {
+// pairWith hands the phone's public key and push token to the daemon.
+func pairWith(ctx context.Context, client *http.Client, daemon, token, name string, phone *relaytest.Phone) (paired, error) {
 	body, err := json.Marshal(map[string]string{
 		"name": name, "platform": "example", "publicKey": phone.PublicKey().String(), "pushToken": phone.PushToken(),
 	})
@@ -43,10 +43,10 @@ func pair(ctx context.Context, client *http.Client, daemon, token, name string, 
 	var answer paired
 	err = call(client, req, &answer)
 	if refused, ok := errors.AsType[*statusError](err); ok && refused.status == http.StatusUnauthorized {
-		return paired{}, fmt.Errorf("the daemon does not know this token (%w): pass one of its tokens with -token or $%s", err, tokenVariable)
+		return paired{}, fmt.Errorf("the daemon does not know this token (%w): pass one of its tokens with -token or $SEALPUSH_PHONE_TOKEN", err)
 	}
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
-		return paired{}, fmt.Errorf("%w: is the daemon running? Start it with go run ./examples/daemon", err)
+		return paired{}, fmt.Errorf("%w: is the daemon running?", err)
 	}
 	if err != nil {
 		return paired{}, err

@@ -48,9 +48,9 @@ func TestAlertsAreCounted(t *testing.T) {
 }
 
 // What strangers send is bounded, and not kept.
-func TestServerRefusesBigHeaders(t *testing.T) {
+func TestRelayServerRefusesBigHeaders(t *testing.T) {
 	server := httptest.NewUnstartedServer(nil)
-	server.Config = newServer(http.NotFoundHandler())
+	server.Config = newRelayServer(http.NotFoundHandler())
 	server.Start()
 	defer server.Close()
 	for size, want := range map[int]int{8 << 10: 404, 64 << 10: 431} {

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,14 +12,23 @@ import (
 	"github.com/sealpush/sealpush/relayclient/relaytest/conformance"
 )
 
-func call(t *testing.T, env map[string]string, args ...string) (code int, stdout, stderr string) {
-	var out, err bytes.Buffer
-	code = run(t.Context(), args, func(name string) string { return env[name] }, &out, &err)
-	return code, out.String(), err.String()
+// conformanceRun runs the checks as a process.
+func conformanceRun(t *testing.T, env map[string]string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	cmd := tool(t, append([]string{"conformance"}, args...)...)
+	for name, value := range env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), said.String()
 }
 
 func TestReferencesPass(t *testing.T) {
-	code, stdout, stderr := call(t, nil)
+	code, stdout, stderr := conformanceRun(t, nil)
 	if code != 0 || stderr != "" || !strings.HasSuffix(stdout, " passed, 0 failed, 0 not stated\n") {
 		t.Errorf("exit code %d, %q:\n%s", code, stderr, stdout)
 	}
@@ -30,7 +38,7 @@ func TestBridgeWithItsSecretFromTheEnvironment(t *testing.T) {
 	service := relaytest.NewBridgeService(relaytest.WithHashRounds(1))
 	defer service.Close()
 	secret := service.AddClient("suite").Reveal()
-	code, stdout, stderr := call(t, map[string]string{"SEALPUSH_CLIENT_SECRET": secret},
+	code, stdout, stderr := conformanceRun(t, map[string]string{"SEALPUSH_CONFORMANCE_CLIENT_SECRET": secret},
 		"-json", "-pace", "0", "-token-url", service.TokenURL, "-bridge-url", service.RelayURL, "-client-id", "suite")
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit code %d, %q", code, stderr)
@@ -47,32 +55,30 @@ func TestBridgeWithItsSecretFromTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestWhereTheTargetIsFrom(t *testing.T) {
-	const url = "http://relay.example/relay"
-	secret := map[string]string{"SEALPUSH_CLIENT_SECRET": "s3cr3t"}
-	for _, tt := range []struct {
-		name string
-		args []string
-		env  map[string]string
-		want conformance.Target
-	}{
-		{"a flag", []string{"-url", url}, map[string]string{"SEALPUSH_RELAY_URL": "http://other.example"},
-			conformance.Target{URL: url}},
-		{"the environment", nil, map[string]string{"SEALPUSH_RELAY_URL": url}, conformance.Target{URL: url}},
-		{"a secret for no bridge", []string{"-url", url}, secret, conformance.Target{URL: url}},
-		{"a bridge relay at -url", []string{"-url", url, "-token-url", "http://token.example", "-client-id", "suite"}, secret,
-			conformance.Target{URL: url, Bridge: conformance.Bridge{
-				TokenURL: "http://token.example", RelayURL: url, ClientID: "suite", ClientSecret: "s3cr3t",
-			}}},
-	} {
-		opts, err := parseFlags(append(tt.args, "-pace", "0"), func(name string) string { return tt.env[name] }, io.Discard)
-		if err != nil || opts.target != tt.want {
-			t.Errorf("%s: %v, %v", tt.name, opts.target, err)
-		}
+func TestBridgeRelayAtTheSameURL(t *testing.T) {
+	service := relaytest.NewBridgeService(relaytest.WithHashRounds(1))
+	defer service.Close()
+	_, stdout, _ := conformanceRun(t, map[string]string{"SEALPUSH_CONFORMANCE_CLIENT_SECRET": service.AddClient("suite").Reveal()},
+		"-json", "-pace", "0", "-url", service.RelayURL, "-token-url", service.TokenURL, "-client-id", "suite")
+	var report conformance.Report
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil || report.BridgeRelay != service.RelayURL {
+		t.Errorf("%v, the bridge relay is %q, want %q", err, report.BridgeRelay, service.RelayURL)
 	}
 }
 
-func TestExitCodes(t *testing.T) {
+// A secret in the environment asks for no bridge to be checked.
+func TestSecretWithoutAClient(t *testing.T) {
+	relay := relaytest.NewRelay()
+	defer relay.Close()
+	code, _, stderr := conformanceRun(t, map[string]string{
+		"SEALPUSH_CONFORMANCE_CLIENT_SECRET": "s3cr3t", "SEALPUSH_CONFORMANCE_URL": relay.URL,
+	}, "-pace", "0")
+	if code != 0 || stderr != "" {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
+func TestConformanceExitCodes(t *testing.T) {
 	careless := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer careless.Close()
 	gone := httptest.NewServer(nil)
@@ -93,7 +99,7 @@ func TestExitCodes(t *testing.T) {
 		{"no such flag", []string{"-frobnicate"}, exitNoReport},
 		{"an argument", []string{careless.URL}, exitNoReport},
 	} {
-		code, _, stderr := call(t, nil, tt.args...)
+		code, _, stderr := conformanceRun(t, nil, tt.args...)
 		if code != tt.code {
 			t.Errorf("%s: exit code %d, want %d: %s", tt.name, code, tt.code, stderr)
 		}
@@ -106,14 +112,14 @@ func TestExitCodes(t *testing.T) {
 func TestWrongPathIsNotHeldAgainstTheRelay(t *testing.T) {
 	relay := relaytest.NewRelay()
 	defer relay.Close()
-	_, stdout, stderr := call(t, nil, "-url", relay.URL+"/elsewhere")
+	_, stdout, stderr := conformanceRun(t, nil, "-url", relay.URL+"/elsewhere")
 	if !strings.HasSuffix(stdout, "0 passed, 0 failed, 1 not stated\n") || !strings.Contains(stderr, "correct the relay's URL") {
 		t.Errorf("it prints\n%sand says %q", stdout, stderr)
 	}
 }
 
 func TestList(t *testing.T) {
-	code, stdout, _ := call(t, nil, "-list")
+	code, stdout, _ := conformanceRun(t, nil, "-list")
 	for _, check := range conformance.Checks() {
 		if !strings.Contains(stdout, "### "+check.Name+"\n") {
 			t.Errorf("%s is not in the list", check.Name)
@@ -125,8 +131,8 @@ func TestList(t *testing.T) {
 }
 
 func TestNoSecretInTheUsage(t *testing.T) {
-	env := map[string]string{"SEALPUSH_CLIENT_SECRET": "s3cr3t-1", "SEALPUSH_RELAY_URL": "https://u:s3cr3t-2@relay.example"}
-	if _, stdout, stderr := call(t, env, "-help"); strings.Contains(stdout+stderr, "s3cr3t") || stderr == "" {
+	env := map[string]string{"SEALPUSH_CONFORMANCE_CLIENT_SECRET": "s3cr3t-1", "SEALPUSH_CONFORMANCE_URL": "https://u:s3cr3t-2@relay.example"}
+	if _, stdout, stderr := conformanceRun(t, env, "-help"); strings.Contains(stdout+stderr, "s3cr3t") || stdout == "" {
 		t.Errorf("the usage says %s", stdout+stderr)
 	}
 }

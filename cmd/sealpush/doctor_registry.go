@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/sealpush/sealpush/payload"
+	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/seal"
 )
@@ -29,7 +33,7 @@ func checkRegistry(ctx context.Context, r *report, path string) {
 	}
 	store, err := pairing.OpenFile(path)
 	if err != nil {
-		r.fail("Correct -devices.", "%v", err)
+		r.fail("Correct -registry.", "%v", err)
 		return
 	}
 	snapshot, err := store.Load(ctx)
@@ -54,7 +58,7 @@ func checkRegistry(ctx context.Context, r *report, path string) {
 	case len(snapshot.Devices) > 0:
 		r.fail("See what is said of each entry, above.", "%s is a registry without a phone that can be used: nobody would be paged", path)
 	default:
-		r.fail("Pair a phone: POST /push/devices, or go run ./examples/phone beside examples/daemon.",
+		r.fail("Pair a phone: POST /push/devices, or sealpush phone beside examples/daemon.",
 			"%s is a registry without a phone: nobody would be paged", path)
 	}
 	checkSalt(r, snapshot.Salt.Reveal())
@@ -139,4 +143,71 @@ func number(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// pagePhones sends a test alert to each phone, as POST /push/devices/{id}/test
+// does.
+func pagePhones(ctx context.Context, r *report, relayURL, path string) {
+	r.begin("Test alerts")
+	quiet := slog.New(slog.DiscardHandler) // the report says it
+	client, err := relayclient.New(relayURL, relayclient.WithLogger(quiet), relayclient.WithPatience(3*time.Second))
+	if err != nil {
+		r.fail("Correct the relay's URL first.", "nobody was paged")
+		return
+	}
+	defer client.Close()
+	store, err := pairing.OpenFile(path)
+	if err != nil {
+		r.fail("Correct -registry.", "%v", err)
+		return
+	}
+	snapshot, err := store.Load(ctx)
+	devices := usable(snapshot)
+	if err != nil || len(devices) == 0 {
+		r.fail("See the paired phones above.", "nobody was paged")
+		return
+	}
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		r.fail("Give the machine a host name.", "the machine does not know its name")
+		return
+	}
+	for i, outcome := range client.Send(ctx, relayclient.Push{Alert: payload.NewTest(host)}, devices) {
+		reportPage(r, fmt.Sprintf("phone %q (%q)", devices[i].ID, devices[i].Name), outcome)
+	}
+}
+
+// reportPage says what became of one phone's test alert, by the relay's own word.
+func reportPage(r *report, phone string, outcome relayclient.Outcome) {
+	switch {
+	case outcome.Err != nil:
+		r.fail(outcomeAdvice(outcome.Err), "%s: %v", phone, outcome.Err)
+	case outcome.Relay == relayclient.Forwarded:
+		r.ok("%s: the relay forwarded a test alert (%d); it should be on the phone in seconds", phone, outcome.Status)
+	case outcome.Relay == relayclient.Digested:
+		r.warn("The phone has used up what the relay forwards to it in a month: look for a job that pages too much, or ask the relay's operator.",
+			"%s: the relay accepted a test alert (%d) and says %s: the phone does not ring", phone, outcome.Status, outcome.Relay)
+	case outcome.Relay != "":
+		r.warn("Test alerts are all different, and this relay takes them for copies: ask its operator.",
+			"%s: the relay accepted a test alert (%d) and says %s: the phone does not ring", phone, outcome.Status, outcome.Relay)
+	default:
+		r.warn("Look at the phone. A relay says forwarded, coalesced, suppressed or digested; is this one?",
+			"%s: the server accepted a test alert (%d) and does not say what becomes of it", phone, outcome.Status)
+	}
+}
+
+func outcomeAdvice(err error) string {
+	if errors.Is(err, relayclient.ErrDeviceGone) {
+		return "The app was deleted or its push token replaced: pair the phone again, or revoke it."
+	}
+	if errors.Is(err, relayclient.ErrUnusableDevice) {
+		return "Pair the phone again."
+	}
+	if refused, ok := errors.AsType[*relayclient.StatusError](err); ok {
+		if toDo := statusAdvice(reply{status: refused.StatusCode}, "the relay's URL"); toDo != "" {
+			return toDo
+		}
+		return "The relay refuses this phone's alerts, and its text says why: pair the phone again if it is the token."
+	}
+	return networkAdvice(err)
 }

@@ -1,33 +1,16 @@
-// Relay runs both reference relays, and the token service of one of them, on a
-// single port and with everything in memory:
-//
-//	go run ./examples/relay -addr 127.0.0.1:8080
-//
-// It prints where each is, a [push_relay] table for a bridge's common.toml, and
-// the curl lines of a test by hand, ready to be pasted. GET / says what arrived.
-// No phone is woken: the relays play Apple's and Google's part themselves, and
-// examples/phone fetches its alerts at /inbox. Control-C stops it.
-//
-// With a key of Apple's the sealed relay is a real one, small and self-hosted:
-//
-//	go run ./examples/relay -apns-key AuthKey_ABC1234567.p8 -apns-team DEF7654321 -topic com.example.app
 package main
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
-	"os/signal"
 	"regexp"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/sealpush/sealpush/relay"
@@ -45,34 +28,47 @@ const (
 // clientIDPattern is what JSON, TOML and a shell take as it is.
 var clientIDPattern = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
-type options struct {
+type relayOptions struct {
 	addr, baseURL, clientID string
 	apple                   apple
 }
 
-func main() {
-	var opts options
-	flag.StringVar(&opts.addr, "addr", "127.0.0.1:8080", "`address` to listen on; port 0 takes a free one")
-	flag.StringVar(&opts.baseURL, "url", "", "base `URL` by which others reach that address (default: the address itself)")
-	flag.StringVar(&opts.clientID, "client", "bridge-home-office", "`id` of the bridge that may push")
-	opts.apple.addFlags(flag.CommandLine)
-	flag.Parse()
+func relayCommand() command {
+	return command{
+		name:    "relay",
+		summary: "run both reference relays, or a small self-hosted one that forwards to Apple",
+		usage:   "[flags]",
+		text: `It runs both relays, and the token service of one of them, on a single port and with everything in memory. It prints where
+each is, a [push_relay] table for a bridge's common.toml, and the curl lines of a test by hand, ready to be pasted. GET / says
+what arrived. No phone is woken: the relays play Apple's and Google's part themselves, and sealpush phone fetches its alerts
+at /inbox. Control-C stops it.
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, opts, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "relay:", err)
-		os.Exit(1)
+With a key of Apple's the sealed relay is a real one, small and self-hosted:
+
+    sealpush relay -apns-key AuthKey_ABC1234567.p8 -apns-team DEF7654321 -topic com.example.app`,
+		setup: func(s *settings) runFunc {
+			var opts relayOptions
+			s.flags.StringVar(&opts.addr, "addr", "127.0.0.1:8080", "`address` to listen on; port 0 takes a free one")
+			s.flags.StringVar(&opts.baseURL, "url", "", "base `URL` by which others reach that address (default: the address itself)")
+			s.flags.StringVar(&opts.clientID, "client", "bridge-home-office", "`id` of the bridge that may push")
+			opts.apple.addFlags(s.flags)
+			return func(ctx context.Context, args []string) error {
+				if err := noArguments(args); err != nil {
+					return err
+				}
+				return opts.run(ctx)
+			}
+		},
 	}
 }
 
 // run serves until ctx ends, and then finishes the requests in hand.
-func run(ctx context.Context, opts options, out io.Writer) error {
+func (opts relayOptions) run(ctx context.Context) error {
 	if !clientIDPattern.MatchString(opts.clientID) {
-		return errors.New("-client takes letters, digits, '.', '_' and '-'")
+		return usagef("-client takes letters, digits, '.', '_' and '-'")
 	}
 	if opts.baseURL != "" && !isBaseURL(opts.baseURL) {
-		return errors.New("-url takes an http or https URL, without credentials or query")
+		return usagef("-url takes an http or https URL, without credentials or query")
 	}
 	forwarder, err := opts.apple.forwarder()
 	if err != nil {
@@ -88,7 +84,7 @@ func run(ctx context.Context, opts options, out io.Writer) error {
 	}
 
 	mux := http.NewServeMux()
-	server := newServer(logged(mux))
+	server := newRelayServer(logged(mux))
 	alerts := &counter{}
 	inbox := "" // where there is one
 	if forwarder != nil {
@@ -119,7 +115,7 @@ func run(ctx context.Context, opts options, out io.Writer) error {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(netutil.LimitListener(listener, maxConnections)) }()
 
-	if err := printGuide(out, guide{
+	if err := printGuide(os.Stdout, guide{
 		Base:         baseURL,
 		Sealed:       baseURL + sealedPath,
 		Destination:  opts.apple.destination(),
@@ -145,9 +141,9 @@ func run(ctx context.Context, opts options, out io.Writer) error {
 // wait until one of them is done or timed out.
 const maxConnections = 1000
 
-// newServer bounds every request. A forward may take 30 s, as may a phone's wait
+// newRelayServer bounds every request. A forward may take 30 s, as may a phone's wait
 // for its next message.
-func newServer(handler http.Handler) *http.Server {
+func newRelayServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 5 * time.Second,

@@ -38,7 +38,7 @@ func TestAnswersOfARelay(t *testing.T) {
 			relay := relaytest.NewRelay()
 			defer relay.Close()
 			relay.Script(1, c.answer)
-			expect(t, c.exit, c.says, "-relay", relay.URL)
+			expectDoctor(t, c.exit, c.says, "-relay-url", relay.URL)
 		})
 	}
 }
@@ -53,7 +53,7 @@ func TestHiddenPartsOfTheURLAreNamed(t *testing.T) {
 		"/":                "\n",
 		"":                 "\n",
 	} {
-		if out, _ := doctor(t, "-relay", relay.URL+below); !strings.Contains(out, relay.URL+says) {
+		if out, _ := doctor(t, "-relay-url", relay.URL+below); !strings.Contains(out, relay.URL+says) {
 			t.Errorf("of %q it does not say %q, but\n%s", below, says, out)
 		}
 	}
@@ -75,7 +75,7 @@ func TestRelaysThatCannotBeAsked(t *testing.T) {
 	for name, c := range map[string]struct {
 		url, says string
 	}{
-		"not a URL":         {"relay.example", "Correct -relay or $RELAY_URL"},
+		"not a URL":         {"relay.example", "Correct -relay-url"},
 		"no such host":      {"http://relay.invalid/", "FAIL  no answer"},
 		"nobody listens":    {"http://" + free.Addr().String(), "is the server running"},
 		"unknown authority": {tls.URL, "Install the certificate authority"},
@@ -83,7 +83,7 @@ func TestRelaysThatCannotBeAsked(t *testing.T) {
 		"wrong credentials": {strings.Replace(wrongCredentials.URL, "//", "//operator:hunter2@", 1), "does not take the credentials in its URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expect(t, 1, []string{"FAIL", c.says}, "-relay", c.url)
+			expectDoctor(t, 1, []string{"FAIL", c.says}, "-relay-url", c.url)
 		})
 	}
 }
@@ -103,7 +103,7 @@ func TestPhoneThatTheRelayRefuses(t *testing.T) {
 			// The first request is the check, the second the page.
 			setup.relay.Script(1, relaytest.Answer{})
 			setup.relay.Script(1, relaytest.Answer{Status: c.status})
-			expect(t, 1, []string{"FAIL  phone", c.says}, "-page", "-relay", setup.relay.URL, "-devices", setup.devices)
+			expectDoctor(t, 1, []string{"FAIL  phone", c.says}, "-page", "-relay-url", setup.relay.URL, "-registry", setup.registry)
 		})
 	}
 }
@@ -121,8 +121,8 @@ func TestPhoneThatDoesNotRing(t *testing.T) {
 			setup := newSetup(t)
 			setup.relay.Script(1, relaytest.Answer{})
 			setup.relay.Script(1, relaytest.Answer{Status: 202, Body: c.body})
-			args := []string{"-page", "-relay", setup.relay.URL, "-devices", setup.devices}
-			expect(t, 0, []string{"warn  phone", c.says}, args...)
+			args := []string{"-page", "-relay-url", setup.relay.URL, "-registry", setup.registry}
+			expectDoctor(t, 0, []string{"warn  phone", c.says}, args...)
 			setup.relay.Script(1, relaytest.Answer{})
 			setup.relay.Script(1, relaytest.Answer{Status: 202, Body: c.body})
 			if out, _ := doctor(t, args...); strings.Contains(out, "should be on the phone") {
@@ -136,7 +136,7 @@ func TestPhoneThatDoesNotRing(t *testing.T) {
 func TestOtherServerIsNotPaged(t *testing.T) {
 	setup := newSetup(t)
 	setup.relay.Script(relaytest.Always, relaytest.Answer{Status: 200, Body: `{"v":1,"outcome":"forwarded"}`})
-	expect(t, 1, []string{"some other server", "nobody was paged"}, "-page", "-relay", setup.relay.URL, "-devices", setup.devices)
+	expectDoctor(t, 1, []string{"some other server", "nobody was paged"}, "-page", "-relay-url", setup.relay.URL, "-registry", setup.registry)
 	if n := setup.relay.Stats().Requests; n != 1 {
 		t.Errorf("%d requests, want the check's alone", n)
 	}

@@ -8,8 +8,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"time"
 
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/sealpush/sealpush/internal/answer"
 	"github.com/sealpush/sealpush/pushauth"
 	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/secret"
@@ -43,7 +47,7 @@ func checkBridge(ctx context.Context, r *report, path string, page bool) {
 }
 
 // table is what a bridge's configuration holds.
-const table = `    [push_relay]
+const bridgeTable = `    [push_relay]
     url = "https://push.example"
     token_url = "https://token.example"
     client_id = "CLIENT-ID"
@@ -51,7 +55,7 @@ const table = `    [push_relay]
 
 func loadBridge(r *report, path string) (bridge.Config, bool) {
 	if !checkFile(r, path, "the client secret",
-		"Correct the path, or write the file: it is yours to write, and the relay's operator hands out what goes into it:\n"+table) {
+		"Correct the path, or write the file: it is yours to write, and the relay's operator hands out what goes into it:\n"+bridgeTable) {
 		return bridge.Config{}, false
 	}
 	config, err := bridge.LoadConfig(path)
@@ -72,7 +76,7 @@ func loadBridge(r *report, path string) (bridge.Config, bool) {
 		r.ok("[push_relay] is complete, client id %q", config.ClientID)
 		return config, true
 	case len(missing) == 4:
-		r.fail("Add [push_relay], with what the relay's operator hands out:\n"+table,
+		r.fail("Add [push_relay], with what the relay's operator hands out:\n"+bridgeTable,
 			"there is no [push_relay] table, or nothing in it: push is disabled")
 	default:
 		r.fail("Fill it in: with a field empty, push is disabled.", "[push_relay] lacks %s", sorted(missing))
@@ -151,4 +155,99 @@ func bridgeAdvice(err error) string {
 		return "This is no push relay, or one that disagrees: correct url, or ask the relay's operator."
 	}
 	return networkAdvice(err)
+}
+
+// refreshMargin is with how little left a token is fetched anew (bridge push,
+// "JWT Acquisition").
+const refreshMargin = time.Minute
+
+// checkToken fetches one token and says whether a relay can be expected to take it.
+func checkToken(ctx context.Context, r *report, config bridge.Config) bool {
+	source, err := pushauth.NewSource(pushauth.Credentials{
+		TokenURL: config.TokenURL, ClientID: config.ClientID, ClientSecret: config.ClientSecret,
+	}, pushauth.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		r.fail("Correct [push_relay].", "%v", err)
+		return false
+	}
+	token, err := source.Token(ctx)
+	if err != nil {
+		r.fail(bridgeAdvice(err), "%v", err)
+		return false
+	}
+	checkLifetime(r, token)
+	checkShape(r, token.Value.Reveal(), config)
+	return true
+}
+
+// checkLifetime judges by this machine's clock, as a bridge does.
+func checkLifetime(r *report, token pushauth.Token) {
+	left := time.Until(token.Expiry)
+	const costs = "The bridge fetches one for each notification. "
+	switch {
+	case token.Expiry.IsZero():
+		r.warn(costs+"The token service should send expires_in.", "the service issues a token and does not say for how long")
+	case left <= 0:
+		r.warn(costs+"Set this machine's clock if it is ahead.", "the token is over on arrival")
+	case left < refreshMargin:
+		r.warn(costs+"The operator should let tokens live for an hour.", "the token lives for %v", left.Round(time.Second))
+	default:
+		r.ok("issues a token that lives for %v", left.Round(time.Second))
+	}
+}
+
+// checkShape reads the token's claims, unverified: the signature is the relay's
+// business. Relays take RS256 alone, and find the key by its id.
+func checkShape(r *report, value string, config bridge.Config) {
+	const operator = "Ask the token service's operator: relays refuse such tokens."
+	var claims struct {
+		jwt.RegisteredClaims
+		Scope string `json:"scope"`
+	}
+	token, _, err := jwt.NewParser().ParseUnverified(value, &claims)
+	if err != nil { // the cause quotes it
+		r.warn(operator, "the token is no JWT")
+		return
+	}
+	shown := func(text string) string { return answer.Line(text, value, config.ClientSecret.Reveal()) }
+	if keyID, _ := token.Header["kid"].(string); token.Method.Alg() != jwt.SigningMethodRS256.Alg() || keyID == "" {
+		r.warn(operator, "the token is signed with %s, and with key id %q; it must be RS256 with a key id", token.Method.Alg(), shown(keyID))
+	}
+	if claims.Subject != config.ClientID {
+		r.warn("Ask the operator: the relay keeps phones by the token's subject.",
+			"the token is for %q, not for client id %q", shown(claims.Subject), config.ClientID)
+	}
+	if !slices.Contains(strings.Fields(claims.Scope), "push:write") {
+		r.warn("The operator must make the client with scope push:write.", "the token's scope is %q", shown(claims.Scope))
+	}
+	r.ok("the token is from issuer %q for audience %q", shown(claims.Issuer), shown(strings.Join(claims.Audience, " ")))
+}
+
+func sorted(names []string) string {
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// pageBridge wakes the phones that are registered with the bridge's relay.
+func pageBridge(ctx context.Context, r *report, client *bridge.Client) {
+	result := client.Notify(ctx, bridge.Notification{Title: "sealpush doctor", Body: "Test notification"})
+	if result.Status == bridge.StatusSent && len(result.Devices) == 0 {
+		r.warn("Open the app while it is connected to the bridge, and let it show notifications: it registers then.",
+			"no phone is registered with the relay, so nobody was woken")
+	}
+	for _, d := range result.Devices {
+		switch d.Status {
+		case bridge.DeviceSent:
+			r.ok("notification sent to a phone (%s)", d.Platform)
+		case bridge.DeviceRemoved:
+			r.warn("Open the app again if the phone is still yours: it registers anew.",
+				"the relay forgot a phone (%s) whose token is dead: %q", d.Platform, d.Reason)
+		default:
+			r.fail("The push service refuses this phone, and its reason says why: ask the relay's operator.",
+				"a phone (%s) was not reached: %q", d.Platform, d.Reason)
+		}
+	}
+	if result.Err != nil {
+		r.fail(bridgeAdvice(result.Err), "%v", result.Err)
+	}
 }

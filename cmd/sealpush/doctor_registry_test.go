@@ -49,7 +49,7 @@ func TestRegistries(t *testing.T) {
 			if err := os.WriteFile(path, content, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			expect(t, c.exit, append(c.says, "The relay was not checked"), "-devices", path)
+			expectDoctor(t, c.exit, append(c.says, "The relay was not checked"), "-registry", path)
 		})
 	}
 }
@@ -60,11 +60,11 @@ func TestFilesThatAreNoRegistry(t *testing.T) {
 	if err := os.WriteFile(garbage, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, 1, []string{"is not a registry file", "from a backup"}, "-devices", garbage)
-	expect(t, 1, []string{"is not a file"}, "-devices", dir)
+	expectDoctor(t, 1, []string{"is not a registry file", "from a backup"}, "-registry", garbage)
+	expectDoctor(t, 1, []string{"is not a file"}, "-registry", dir)
 	missing := filepath.Join(dir, "missing.json")
-	expect(t, 1, []string{missing + " is not there", "Correct the path", "when the first phone pairs"}, "-devices", missing)
-	if out, _ := doctor(t, "-devices", missing); strings.Contains(out, "bridge") {
+	expectDoctor(t, 1, []string{missing + " is not there", "Correct the path", "when the first phone pairs"}, "-registry", missing)
+	if out, _ := doctor(t, "-registry", missing); strings.Contains(out, "bridge") {
 		t.Errorf("of a registry it says\n%s", out)
 	}
 }
@@ -76,7 +76,7 @@ func TestSpoiltEntryComesBeforeWhatFollowsFromIt(t *testing.T) {
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, _ := doctor(t, "-devices", path)
+	out, _ := doctor(t, "-registry", path)
 	cause, effect := strings.Index(out, "publicKey"), strings.Index(out, "nobody would be paged")
 	if cause < 0 || effect < cause || strings.Contains(out, "Pair a phone") {
 		t.Errorf("it says\n%s", out)

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/sealpush/sealpush/relayclient/relaytest"
+	"github.com/sealpush/sealpush/relayclient/relaytest/conformance"
+)
+
+// exitNoReport is for checks that could not be made, or not all of them.
+const exitNoReport = exitUsage
+
+func conformanceCommand() command {
+	return command{
+		name:    "conformance",
+		summary: "hold a relay to the contract that daemons and bridges rely on",
+		usage:   "[flags]",
+		text: `For a sealed relay and for a bridge's:
+
+    sealpush conformance -url https://relay.example.com
+    sealpush conformance -token-url URL -bridge-url URL -client-id ID
+
+Without a URL it holds the reference relays to it, in this process.
+
+The bridge half registers devices and pushes to them, so it wants a client that was created for it. A command line is visible
+to all users of a machine: give the client's secret in $SEALPUSH_CONFORMANCE_CLIENT_SECRET, or as client_secret in table
+[conformance] of the configuration. The same goes for a URL with credentials, $SEALPUSH_CONFORMANCE_URL.
+
+The exit code is 0 if nothing failed, 1 if a MUST did, and 2 if the checks could not be made, or not all of them: nobody
+answers, or the first request already shows that the URL or the credentials are wrong.`,
+		setup: func(s *settings) runFunc {
+			var opts conformanceOptions
+			target, bridge := &opts.target, &opts.target.Bridge
+			s.secretVar(&target.URL, "url", "`URL` of a sealed relay, as a daemon is given it")
+			s.secretVar(&bridge.ClientSecret, "client-secret", "the `secret` of -client-id")
+			s.flags.StringVar(&bridge.TokenURL, "token-url", "", "base `URL` of a bridge relay's token service")
+			s.flags.StringVar(&bridge.RelayURL, "bridge-url", "", "base `URL` of the bridge relay (default: that of -url)")
+			s.flags.StringVar(&bridge.ClientID, "client-id", "", "`id` of a client at the token service, made for this")
+			s.flags.DurationVar(&target.Pace, "pace", 50*time.Millisecond, "least `time` between two requests to -url or -bridge-url")
+			s.flags.DurationVar(&opts.timeout, "timeout", 5*time.Minute, "`time` for all checks together")
+			s.flags.BoolVar(&opts.json, "json", false, "print the report as JSON")
+			s.flags.BoolVar(&opts.list, "list", false, "print the checks, in Markdown, and make none")
+			return func(ctx context.Context, args []string) error {
+				if err := noArguments(args); err != nil {
+					return err
+				}
+				return opts.run(ctx)
+			}
+		},
+	}
+}
+
+type conformanceOptions struct {
+	target  conformance.Target
+	timeout time.Duration
+	json    bool
+	list    bool
+}
+
+func (o conformanceOptions) run(ctx context.Context) error {
+	if o.list {
+		return conformance.WriteMarkdown(os.Stdout)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("not done within %v", o.timeout))
+	defer cancel()
+	bridge := o.target.Bridge
+	bridge.ClientSecret = "" // which is for -client-id alone
+	switch none := bridge == (conformance.Bridge{}); {
+	case none && o.target.URL == "":
+		target, cleanUp := references()
+		defer cleanUp()
+		o.target = target
+	case none:
+		o.target.Bridge = bridge
+	case bridge.RelayURL == "":
+		o.target.Bridge.RelayURL = o.target.URL
+	}
+	report, err := conformance.Evaluate(ctx, o.target)
+	if len(report.Results) > 0 {
+		if err := writeConformance(report, o.json); err != nil {
+			return err
+		}
+	}
+	switch {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "sealpush conformance:", err)
+		return exitError(exitNoReport)
+	case !report.OK():
+		return exitError(exitFailed)
+	}
+	return nil
+}
+
+// references checks both reference relays.
+func references() (target conformance.Target, cleanUp func()) {
+	const client = "conformance"
+	relay, service := relaytest.NewRelay(), relaytest.NewBridgeService()
+	target.URL = relay.URL
+	target.Bridge = conformance.Bridge{
+		TokenURL: service.TokenURL, RelayURL: service.RelayURL,
+		ClientID: client, ClientSecret: service.AddClient(client).Reveal(),
+	}
+	return target, func() {
+		relay.Close()
+		service.Close()
+	}
+}
+
+func writeConformance(report conformance.Report, asJSON bool) error {
+	if !asJSON {
+		return report.WriteText(os.Stdout)
+	}
+	encoder := json.NewEncoder(os.Stdout)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(report)
+}
