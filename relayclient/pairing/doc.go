@@ -25,6 +25,12 @@
 // docs/daemon.md shows a bearer token compared in constant time. The fingerprint in its answers is for a person
 // to compare with the one the phone shows, so that a key that was replaced on its way is noticed.
 //
+// # Links
+//
+// A person pairs a phone by pointing its camera at a QR code. The code holds a [Link]: the daemon's name, the URL of the
+// handler as the phone reaches it, and the bearer token. [PhoneAddresses] says what that URL may be, and package qr draws
+// the code.
+//
 // # When the store is down
 //
 // An alert is sent to the phones that were last known, so that it does not depend on a database: see
