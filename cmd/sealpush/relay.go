@@ -111,6 +111,7 @@ func (opts relayOptions) run(ctx context.Context) error {
 	mux.Handle(sealedPath, http.StripPrefix(sealedPath, alerts))
 	mux.Handle(tokenPath+"/", http.StripPrefix(tokenPath, bridge.TokenHandler()))
 	mux.Handle(pushPath+"/", http.StripPrefix(pushPath, bridge.RelayHandler()))
+	mux.Handle("/pair", relay.PairPage())
 	mux.Handle("GET /{$}", arrivals(alerts, bridge, opts.clientID))
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(netutil.LimitListener(listener, maxConnections)) }()
