@@ -39,7 +39,7 @@ func TestRegistries(t *testing.T) {
 		"token of another platform": {salt, []entry{{"id": "1", "pushToken": "fcm:xyz", "publicKey": key}}, 0,
 			[]string{"warn", "is not 16 to 512 hex digits"}},
 		"low-order key": {salt, []entry{{"id": "1", "pushToken": token, "publicKey": strings.Repeat("A", 43) + "="}}, 1,
-			[]string{"FAIL  pairing:", "low-order", "pair it again, then revoke this entry: DELETE /push/devices/ID", `(id "1")`, "nobody would be paged"}},
+			[]string{"FAIL  pairing:", "low-order", "pair it again with sealpush pair, then type sealpush devices revoke ID", `(id "1")`, "nobody would be paged"}},
 		"no token":   {salt, []entry{{"id": "1", "publicKey": key}}, 1, []string{"pushToken is empty", "gets no alert"}},
 		"no salt":    {"", []entry{{"id": "1", "pushToken": token, "publicKey": key}}, 0, []string{"warn  no collapse salt yet"}},
 		"short salt": {"pepper", []entry{{"id": "1", "pushToken": token, "publicKey": key}}, 0, []string{"warn  the collapse salt is only 6"}},
