@@ -185,7 +185,9 @@ func TestForwardsAreBoundedOverRegistrations(t *testing.T) {
 			for i := range 16 {
 				registerIn(t, bridge, "alice", fmt.Sprint("phone-", i))
 			}
-			go callBridge(t, bridge, "alice", "POST", "/push", `{"title":"t","body":"b"}`)
+			push := httptest.NewRequest("POST", "/push", strings.NewReader(`{"title":"t","body":"b"}`))
+			push.Header.Set("Authorization", "Bearer alice")
+			go bridge.ServeHTTP(httptest.NewRecorder(), push)
 			synctest.Wait()
 			for i := range 16 {
 				callBridge(t, bridge, "alice", "DELETE", "/register", fmt.Sprintf(`{"device_token":"phone-%d"}`, i))
