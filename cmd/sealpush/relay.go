@@ -95,6 +95,11 @@ func (opts relayOptions) run(ctx context.Context) error {
 		}
 		defer sealed.Close()
 		alerts.next = sealed
+		association, err := relay.AppSiteAssociation(opts.apple.team + "." + opts.apple.topic)
+		if err != nil {
+			return err
+		}
+		mux.Handle("/.well-known/apple-app-site-association", association)
 	} else {
 		sealed := relaytest.NewUnstartedRelay(relaytest.WithoutRequests())
 		defer sealed.Close()
@@ -111,6 +116,7 @@ func (opts relayOptions) run(ctx context.Context) error {
 	mux.Handle(sealedPath, http.StripPrefix(sealedPath, alerts))
 	mux.Handle(tokenPath+"/", http.StripPrefix(tokenPath, bridge.TokenHandler()))
 	mux.Handle(pushPath+"/", http.StripPrefix(pushPath, bridge.RelayHandler()))
+	mux.Handle("/pair", relay.PairPage())
 	mux.Handle("GET /{$}", arrivals(alerts, bridge, opts.clientID))
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(netutil.LimitListener(listener, maxConnections)) }()

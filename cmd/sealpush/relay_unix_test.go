@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -145,5 +146,20 @@ func TestRelayRefusals(t *testing.T) {
 				t.Errorf("exit code %d, %q", code, out)
 			}
 		})
+	}
+}
+
+// A pairing link leads to /pair of the relay's origin.
+func TestRelayServesThePageOfPairingLinks(t *testing.T) {
+	r := startRelay(t, "-addr", "127.0.0.1:0")
+	_, rest, _ := strings.Cut(r.guide, "Sealed relay ")
+	address, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")
+	resp, err := http.Get(strings.TrimSuffix(address, "/relay") + "/pair")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Security-Policy") == "" {
+		t.Errorf("%s, policy %q", resp.Status, resp.Header.Get("Content-Security-Policy"))
 	}
 }
