@@ -44,6 +44,7 @@ var arrows = map[string][]string{
 	"relay":                             {"secret", "seal", "pushauth/verify", "internal/requestbody"},
 	"relay/statetest":                   {"relay", "secret"},
 	"relay/apns":                        {"secret", "seal", "relay"},
+	"relay/webpush/webpushtest":         {},
 	"relayclient/relaytest":             {"secret", "seal", "payload", "relay", "relay/apns", "pushauth/verify", "internal/requestbody"},
 	"relayclient/relaytest/conformance": {"internal/answer"},
 }
