@@ -183,8 +183,10 @@ func (o *Outbox) put(message []byte) (wait <-chan struct{}, dropped int, err err
 	if full && o.attached > 0 && len(message) <= o.maxBytes {
 		return o.changed, 0, nil
 	}
-	o.owed, o.failing = true, time.Time{}
-	o.wake()
+	if !full || o.attached == 0 {
+		o.owed, o.failing = true, time.Time{}
+		o.wake()
+	}
 	if full {
 		o.dropped++
 		if !o.dropping {
