@@ -68,7 +68,7 @@ func TestArrowsNeverPointBack(t *testing.T) {
 		}
 		name := ours(pkg.ImportPath)
 		if strings.HasPrefix(name, "examples/") {
-			continue // programs may import everything
+			continue // see TestExamplesUseWhatIsExported
 		}
 		allowed, known := arrows[name]
 		if !known {
@@ -82,6 +82,27 @@ func TestArrowsNeverPointBack(t *testing.T) {
 	}
 	if listed < 8 {
 		t.Errorf("go list found %d packages", listed)
+	}
+}
+
+// Examples are there to be copied into other modules, which cannot import what is internal to this one. Their tests are
+// read, too.
+func TestExamplesUseWhatIsExported(t *testing.T) {
+	for _, dir := range []string{"examples/quickstart", "examples/daemon", "examples/bridge"} {
+		list := exec.CommandContext(t.Context(), "go", "list", "-C", dir, "-f",
+			`{{range .Imports}}{{println .}}{{end}}{{range .TestImports}}{{println .}}{{end}}{{range .XTestImports}}{{println .}}{{end}}`, "./...")
+		out, err := list.Output()
+		if err != nil {
+			t.Fatalf("%s: %v", dir, err)
+		}
+		if !strings.Contains(string(out), module) {
+			t.Errorf("%s imports nothing of ours", dir)
+		}
+		for path := range strings.FieldsSeq(string(out)) {
+			if strings.HasPrefix(path, module) && slices.Contains(strings.Split(path, "/"), "internal") {
+				t.Errorf("%s imports %s", dir, path)
+			}
+		}
 	}
 }
 
