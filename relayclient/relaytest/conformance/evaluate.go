@@ -34,6 +34,9 @@ var ErrUnreachable = errors.New("conformance: no use in checking")
 // the first request to a part ([ErrUnreachable]), or is ctx's cause. The report
 // then has the results up to there, and says nothing about conformance.
 func Evaluate(ctx context.Context, target Target) (report Report, err error) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	s, err := newSession(target)
 	if err != nil {
 		return Report{}, err
