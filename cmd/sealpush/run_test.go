@@ -188,7 +188,7 @@ func TestTailOfTheStreamThatIsAskedFor(t *testing.T) {
 // The lines of two streams are in the order of arrival and do not mix within one.
 func TestInterleaving(t *testing.T) {
 	var both tail
-	out, err := wholeLines{to: &both}, wholeLines{to: &both}
+	out, err := wholeLines{to: &both, shared: true}, wholeLines{to: &both, shared: true}
 	out.Write([]byte("one\ntw"))
 	err.Write([]byte("warning: "))
 	out.Write([]byte("o\nthr"))

@@ -83,6 +83,12 @@ func (s *settings) patience(value *patience) {
 	s.shared["patience"] = true
 }
 
+// spool declares -spool.
+func (s *settings) spool(value *string) {
+	s.flags.StringVar(value, "spool", "", "`directory` for alerts that could not be posted, which the next run or send posts")
+	s.shared["spool"], s.paths["spool"] = true, beside
+}
+
 // secretVar declares a flag of the command's own that is never printed.
 func (s *settings) secretVar(value *string, name, usage string) {
 	s.flags.StringVar(value, name, "", usage)
