@@ -137,6 +137,9 @@ func (o sendOptions) alert() (alert payload.Alert, err error) {
 			if o.event+o.subject != "" {
 				return alert, usagef("-event and -subject go with -kind event")
 			}
+			if alert.Success && o.message != "" {
+				return alert, usagef("-message goes with a failure or an event")
+			}
 			alert.FailReason = o.message
 		}
 		alert.ExitCode = o.exitCode.value

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/BurntSushi/toml"
@@ -157,7 +158,8 @@ func (s *settings) parse(args []string, getenv func(string) string) error {
 		if optional && errors.Is(err, fs.ErrPermission) {
 			s.unread = append(s.unread, path)
 		}
-		if optional && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)) {
+		absent := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) // as of a HOME that is /dev/null
+		if optional && (absent || errors.Is(err, fs.ErrPermission)) {
 			continue
 		}
 		problems = append(problems, err)
