@@ -115,6 +115,11 @@ func ignores(name string, right any, where func(value any, has bool) bool) broke
 
 func missing(_ any, has bool) bool { return !has }
 
+// answersWhere answers some posts itself.
+func answersWhere(where func(p *post) bool, status int, body string) brokenRelay {
+	return brokenRelay{before: func(w http.ResponseWriter, p *post) bool { return where(p) && answer(w, status, body) }}
+}
+
 func answersInstead(status, instead int) brokenRelay {
 	return brokenRelay{after: func(_ *post, a *httptest.ResponseRecorder) {
 		if a.Code == status {
@@ -136,7 +141,7 @@ var rightBox = strings.Repeat("AAAA", 30)
 // finds to be wrong.
 func brokenRelays() map[string][]brokenRelay {
 	return map[string][]brokenRelay{
-		"accept-envelope": {onlyOnce(func(*post) bool { return true }, http.StatusServiceUnavailable)},
+		"accept-envelope": {onlyOnce(func(*post) bool { return true }, http.StatusBadRequest)},
 		"accept-passive":  {refusesWhere(func(p *post) bool { return p.text("priority") == "passive" })},
 		"accept-event":    {refusesWhere(func(p *post) bool { return p.members["event"] == true })},
 		"accept-json": {
@@ -152,8 +157,37 @@ func brokenRelays() map[string][]brokenRelay {
 		"size-2996":          {refusesWhere(ciphertextOf(2996))},
 		"size-3000":          {refusesWhere(ciphertextOf(3000)), refusesWhere(func(p *post) bool { return ciphertextOf(3000)(p) && strings.HasSuffix(p.text("ciphertext"), "==") })},
 		"size-2999-unpadded": {takesWhere(ciphertextOf(2999))},
-		"size-3804":          {takesWhere(ciphertextOf(3804))},
+		"size-3800": {
+			refusesWhere(ciphertextOf(3800)),
+			refusesWhere(func(p *post) bool { return ciphertextOf(3800)(p) && p.text("suite") == "xwing" }),
+		},
+		"size-3804": {
+			takesWhere(ciphertextOf(3804)),
+			answersWhere(ciphertextOf(3804), http.StatusRequestEntityTooLarge, `{"v":1,"error":"ciphertext is too long"}`),
+			answersWhere(ciphertextOf(3804), http.StatusBadRequest, `{"v":1,"error":"alert is too long"}`),
+			answersWhere(ciphertextOf(3804), http.StatusBadRequest, strings.Repeat(" ", 510)+`ciphertext`),
+		},
 		"size-body-8192":     {refusesWhere(func(p *post) bool { return len(p.body) == 8192 })},
+
+		"suite-known": {
+			refusesWhere(func(p *post) bool { return p.text("suite") == "xwing" && len(p.text("ciphertext")) == 1916 }),
+			answersWhere(func(p *post) bool { return p.text("suite") == "xwing" && len(p.text("ciphertext")) == 1916 }, http.StatusBadGateway, "PayloadTooLarge"),
+		},
+		"suite-unknown": {
+			refusesWhere(func(p *post) bool { return p.text("suite") == "a-" && len(p.text("ciphertext")) == 400 }),
+			refusesWhere(func(p *post) bool { return len(p.text("suite")) == 16 }),
+		},
+		"suite-grammar": {
+			ignores("suite", "x25519", func(v any, has bool) bool { return has && v == nil }),
+			ignores("suite", "x25519", func(v any, _ bool) bool { s, _ := v.(string); return len(s) == 17 }),
+			answersWhere(func(p *post) bool { return p.text("suite") == "X25519" }, http.StatusUnprocessableEntity, `{"v":1,"error":"suite is wrong"}`),
+			answersWhere(func(p *post) bool { return p.text("suite") == "X25519" }, http.StatusBadRequest, `{"v":1,"error":"body is wrong"}`),
+		},
+		"suite-shortest-taken": {refusesWhere(ciphertextOf(68)), refusesWhere(ciphertextOf(1520))},
+		"suite-shorter-refused": {
+			takesWhere(ciphertextOf(1516)),
+			takesWhere(func(p *post) bool { return ciphertextOf(64)(p) && p.text("suite") == "a-" }),
+		},
 
 		"refuse-not-json": {
 			takesWhere(func(p *post) bool { return p.Method == http.MethodPost && !json.Valid(p.body) && len(p.body) < 1<<19 }),
@@ -178,7 +212,7 @@ func brokenRelays() map[string][]brokenRelay {
 
 		"form-v-2":        {ignores("v", 1, func(v any, _ bool) bool { return v == 2.0 })},
 		"form-device":     {ignores("device", rightHex, func(v any, _ bool) bool { s, _ := v.(string); return len(s) == 15 || len(s) == 60 || len(s) == 513 })},
-		"form-ciphertext": {ignores("ciphertext", rightBox, func(v any, _ bool) bool { s, _ := v.(string); return len(s) == 64 || strings.ContainsAny(s, "\r-") })},
+		"form-ciphertext": {ignores("ciphertext", rightBox, func(v any, _ bool) bool { s, _ := v.(string); return strings.ContainsAny(s, "\r-") })},
 		"form-collapse-id": {ignores("collapseId", rightHex, func(v any, _ bool) bool {
 			s, _ := v.(string)
 			return len(s) > 30 && strings.Trim(s, "0123456789abcdef") != ""
@@ -190,7 +224,11 @@ func brokenRelays() map[string][]brokenRelay {
 			return false
 		}}},
 
-		"answer-accepted":        {answersInstead(http.StatusAccepted, http.StatusOK)},
+		"answer-accepted": {
+			answersInstead(http.StatusAccepted, http.StatusOK),
+			firstEnvelopes(`"outcome":"coalesced"`, `"outcome":"dropped"`),
+		},
+		"answer-order": {answersWhere(func(p *post) bool { return p.members != nil && p.members["suite"] == nil && p.members["ciphertext"] == nil && p.text("collapseId") != "" }, http.StatusBadRequest, `{"v":1,"error":"ciphertext must be a string"}`)},
 		"answer-refused":         {changesBody(http.StatusBadRequest, `"v":1,`, "")},
 		"answer-names-member":    {changesBody(http.StatusBadRequest, `"error":"v `, `"error":"something `)},
 		"answer-quotes-no-token": {brokenRelay{after: quotesToken}},

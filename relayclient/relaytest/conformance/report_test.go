@@ -20,6 +20,7 @@ import (
 
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 	"github.com/sealpush/sealpush/relayclient/relaytest/conformance"
+	"github.com/sealpush/sealpush/secret"
 )
 
 func exampleReport() conformance.Report {
@@ -128,17 +129,17 @@ func TestChecksAreComplete(t *testing.T) {
 }
 
 func TestIncompleteTargets(t *testing.T) {
-	const secret = "s3cr3t-pa55word"
+	const word = "s3cr3t-pa55word"
 	for name, target := range map[string]conformance.Target{
 		"nothing":         {},
-		"no scheme":       {URL: "relay.example.com/" + secret},
-		"not a URL":       {URL: "https://u:" + secret + "@%"},
+		"no scheme":       {URL: "relay.example.com/" + word},
+		"not a URL":       {URL: "https://u:" + word + "@%"},
 		"negative pace":   {URL: "https://relay.example.com", Pace: -1},
 		"no credentials":  {Bridge: conformance.Bridge{TokenURL: "https://a.example", RelayURL: "https://b.example"}},
-		"no token URL":    {Bridge: conformance.Bridge{RelayURL: "https://b.example", ClientID: "c", ClientSecret: secret}},
-		"bad bridge URLs": {Bridge: conformance.Bridge{TokenURL: "token", RelayURL: secret, ClientID: "c", ClientSecret: secret}},
+		"no token URL":    {Bridge: conformance.Bridge{RelayURL: "https://b.example", ClientID: "c", ClientSecret: secret.New(word)}},
+		"bad bridge URLs": {Bridge: conformance.Bridge{TokenURL: "token", RelayURL: word, ClientID: "c", ClientSecret: secret.New(word)}},
 	} {
-		if _, err := conformance.Evaluate(t.Context(), target); err == nil || strings.Contains(err.Error(), secret) {
+		if _, err := conformance.Evaluate(t.Context(), target); err == nil || strings.Contains(err.Error(), word) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -200,13 +201,13 @@ func TestNotFoundLaterIsAFailure(t *testing.T) {
 func TestWrongTokenService(t *testing.T) {
 	service := relaytest.NewBridgeService(relaytest.WithHashRounds(1))
 	defer service.Close()
-	right := conformance.Bridge{TokenURL: service.TokenURL, RelayURL: service.RelayURL, ClientID: "suite", ClientSecret: service.AddClient("suite").Reveal()}
-	elsewhere, secret := right, right
+	right := conformance.Bridge{TokenURL: service.TokenURL, RelayURL: service.RelayURL, ClientID: "suite", ClientSecret: service.AddClient("suite")}
+	elsewhere, stranger := right, right
 	elsewhere.TokenURL += "/elsewhere"
-	secret.ClientSecret = "another-secret"
+	stranger.ClientSecret = secret.New("another-secret")
 	for says, bridge := range map[string]conformance.Bridge{
 		"correct the token service's URL":    elsewhere,
-		"correct the client's id and secret": secret,
+		"correct the client's id and secret": stranger,
 	} {
 		report, err := conformance.Evaluate(t.Context(), conformance.Target{Bridge: bridge})
 		if !errors.Is(err, conformance.ErrUnreachable) || !strings.Contains(err.Error(), says) || len(report.Results) != 1 {
@@ -439,7 +440,7 @@ func TestNoSecretInAReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := text.String() + string(encoded) + string(pointedAt) + fmt.Sprintf("%v %+v %#v %v %#v", report, report, report, target, target)
-	for _, secret := range []string{password, f.secret, f.latest(), strings.Split(f.latest(), ".")[2]} {
+	for _, secret := range []string{password, f.secret.Reveal(), f.latest(), strings.Split(f.latest(), ".")[2]} {
 		if secret == "" || strings.Contains(shown, secret) {
 			t.Errorf("%.12q… is shown", secret)
 		}
