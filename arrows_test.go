@@ -19,6 +19,7 @@ var arrows = map[string][]string{
 	"":                                  {},
 	"secret":                            {},
 	"seal":                              {},
+	"integrations/slog":                 {"payload", "relayclient"},
 	"payload":                           {},
 	"docs":                              {},
 	"internal/answer":                   {},

@@ -111,6 +111,7 @@ func hasSecrets(t *testing.T) map[string]any {
 		"conformance.Bridge":     conformance.Bridge{ClientSecret: secret.New(clientSecret)},
 		"pairing.Device":         device,
 		"pairing.FileStore":      store,
+		"pairing.Link":           pairing.Link{Name: "node-a", URL: "https://daemon.lan", Token: secret.New(bearerToken)},
 		"pairing.Recipients":     recipients,
 		"pairing.Registry":       registry,
 		"pairing.Request":        pairing.Request{Name: "phone", Platform: "ios", PushToken: secret.New(deviceToken), PublicKey: phoneKey.Public()},

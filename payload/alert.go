@@ -5,14 +5,15 @@ import "time"
 // Version is the payload version that every plaintext carries as "v".
 const Version = 1
 
-// FreshFor is how long after its Time an alert may be shown as a live page. The window absorbs the two machines' clock
-// skew and the push service's latency; it is part of the protocol, so that every app ages alerts alike.
+// FreshFor is how long after its Time an alert may be shown as a live page. That allows for the difference between the
+// two machines' clocks and for the push service's latency. It is part of the protocol (section "Replay protection"), so
+// that every app draws the line at the same age.
 const FreshFor = 10 * time.Minute
 
 // testMessage is the fixed message of a test alert.
 const testMessage = "Test alert: this phone is paired and can read what this daemon seals."
 
-// Kind says what an alert reports. It is a plain value.
+// Kind says what an alert reports.
 type Kind string
 
 // The five kinds of the protocol.
@@ -40,12 +41,9 @@ const (
 )
 
 // Alert is what a phone decrypts. Start with the constructor of its kind ([NewSuccess], [NewFailure], [NewSLA],
-// [NewEvent], [NewTest]), which fills what that kind requires, and set what else is known: a zero field is not sent, and
-// a pointer tells zero (sent) from unknown (nil, not sent). [Alert.Validate] names a field that the kind may not carry.
-//
-// Text is UTF-8. A byte that is not part of valid UTF-8 reaches the phone as U+FFFD.
-//
-// An Alert is a plain value: reading it from several goroutines is safe, changing it meanwhile is not.
+// [NewEvent], [NewTest]), which fills what that kind requires, and set what else is known: a zero field is not sent. A
+// nil pointer means unknown and is not sent; a pointer to zero is sent. [Alert.Validate] names a field that the kind
+// may not carry. Text is UTF-8. A byte that is not part of valid UTF-8 reaches the phone as U+FFFD.
 type Alert struct {
 	// Every alert.
 	Kind    Kind
@@ -94,8 +92,8 @@ func NewFailure(host, name string) Alert {
 	return newAlert(KindFailure, host, name)
 }
 
-// NewSLA returns the alert of the job name that broke its service level, built now: check is what was breached, threshold
-// what was configured and observed what was measured. Set LastSuccessAt if there was one.
+// NewSLA returns the alert of the job name that broke its service level, built now: check is what was breached,
+// threshold what was configured and observed what was measured. Set LastSuccessAt if there was one.
 func NewSLA(host, name, check string, threshold, observed time.Duration) Alert {
 	a := newAlert(KindSLA, host, name)
 	a.SLACheck = check
@@ -112,8 +110,8 @@ func NewEvent(host, name, event string) Alert {
 	return a
 }
 
-// NewTest returns a test alert, built now, with the name and the fixed message of one. It is sent under a fresh
-// [NewCollapseID], so that a relay that coalesces never swallows it.
+// NewTest returns a test alert, built now, with the name "test" and the protocol's fixed message. It is sent under a
+// fresh [NewCollapseID], so that a relay that coalesces never swallows it.
 func NewTest(host string) Alert {
 	a := newAlert(KindTest, host, string(KindTest))
 	a.Success = true
@@ -126,11 +124,12 @@ func newAlert(kind Kind, host, name string) Alert {
 	return Alert{Kind: kind, Host: host, Name: name, Time: time.Now().UTC().Truncate(time.Second)}
 }
 
-// Stale reports whether the alert is older than [FreshFor] at now. An app shows a stale alert as an outdated one or drops
-// it, never as a live page: a relay can deliver an old ciphertext again, and the time inside it is all that tells.
+// Stale reports whether the alert is older than [FreshFor] at now. An app shows a stale alert as an outdated one or
+// drops it, never as a live page: a relay can deliver an old ciphertext again, and only the time inside it shows that.
 //
-// An alert exactly FreshFor old is fresh, and so is one from the future, however far: the protocol speaks of age alone,
-// and a daemon whose clock runs ahead must still be able to page. Compare Time yourself to bound that.
+// An alert exactly FreshFor old is fresh, and so is one from the future, however far: the protocol limits only the age,
+// so that a daemon whose clock runs ahead can still page. An app that wants to refuse alerts from the future compares
+// Time itself.
 func (a Alert) Stale(now time.Time) bool {
 	return now.Sub(a.Time) > FreshFor
 }

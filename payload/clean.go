@@ -10,26 +10,27 @@ import (
 	"unicode/utf8"
 )
 
-// CleanOutput returns what a program wrote as a person would read it, for [LogTail]. A wrapper that captures output calls
-// it first, so that the few lines on the phone show the cause:
+// CleanOutput returns what a program wrote as a person would read it, for [LogTail]. A wrapper that captures output
+// calls it first, so that the few lines on the phone show the cause:
 //
 //   - UTF-16, as PowerShell writes it, becomes UTF-8, with or without a byte order mark.
-//   - NULs, colours and other control sequences of terminals (ECMA-48) are removed; so are control characters, except tabs.
-//   - Of a line that a program drew again and again over itself (by carriage returns, backspaces, or by moving the cursor
-//     up), the last state stays.
+//   - NULs, colours and other control sequences of terminals (ECMA-48) are removed; so are control characters, except
+//     tabs.
+//   - Of a line that a program drew again and again over itself (by carriage returns, backspaces, or by moving the
+//     cursor up), the last state stays.
 //   - White space at the ends of lines, and blank lines at both ends of the output, are removed. Of several blank lines
 //     in a row one stays.
 //
 // Lines end in \n. The output may be cut anywhere at its start, in the middle of a character too. The deployed daemon
-// does none of this: LogTail alone is what it does, to the byte.
+// does none of this; [LogTail] alone gives the lines that it sends.
 func CleanOutput(raw []byte) string {
 	s := screen{rows: make([][]byte, 1)}
 	s.write(decodeOutput(raw))
 	return s.text()
 }
 
-// decodeOutput returns output as UTF-8. A tail that was cut from UTF-16 has lost its byte order mark; it shows in the
-// NULs that stand beside each ASCII character.
+// decodeOutput returns output as UTF-8. A tail that was cut from UTF-16 has lost its byte order mark; it is recognised
+// by the NUL beside each ASCII character.
 func decodeOutput(raw []byte) string {
 	switch {
 	case bytes.HasPrefix(raw, []byte{0xff, 0xfe}):
@@ -43,7 +44,8 @@ func decodeOutput(raw []byte) string {
 			nuls[i%2]++
 		}
 	}
-	// Two of three characters are ASCII, and next to no NUL stands for itself.
+	// It is UTF-16 when two thirds of the characters are ASCII, so that one of their two bytes is a NUL, and the other
+	// is hardly ever one.
 	often, seldom := max(nuls[0], nuls[1]), min(nuls[0], nuls[1])
 	if often*3 > len(raw) && seldom*20 < often {
 		first := 0
@@ -102,8 +104,8 @@ func (s *screen) write(output string) {
 	}
 }
 
-// put writes a character. A blank one does not yet draw over a row, so that what a program wipes a line with wipes
-// nothing that nothing follows.
+// put writes a character. White space alone does not draw over a row: a program that wipes a line with blanks and
+// writes nothing after them leaves the line as it was.
 func (s *screen) put(r rune) {
 	if s.again && !unicode.IsSpace(r) {
 		s.clear()
@@ -116,7 +118,7 @@ func (s *screen) put(r rune) {
 
 func (s *screen) clear() { s.rows[s.at] = s.rows[s.at][:0] }
 
-// move goes n rows down, or up for less than none.
+// move goes n rows down. A negative n goes up.
 func (s *screen) move(n int) {
 	s.at = max(0, s.at+n)
 	if s.at >= len(s.rows) {
@@ -125,8 +127,8 @@ func (s *screen) move(n int) {
 	}
 }
 
-// control obeys the control sequence that text starts with, as far as it moves within the rows, and returns its length
-// in bytes (ECMA-48, sections 5.3 to 5.6).
+// control carries out the control sequence at the start of text, if it moves the cursor or erases, and ignores it
+// otherwise. It returns the length of the sequence in bytes (ECMA-48, sections 5.3 to 5.6).
 func (s *screen) control(text string) int {
 	text = text[:min(len(text), maxSequence)]
 	rest, isCSI := strings.CutPrefix(text, "\u009b")
@@ -142,7 +144,7 @@ func (s *screen) control(text string) int {
 		return len(text) // cut off
 	}
 	if rest[final] < '@' || rest[final] > '~' {
-		return start + final // broken off: what follows is text
+		return start + final // not a valid sequence: what follows is text
 	}
 	n := 0
 	for _, digit := range rest[:final] {
@@ -180,8 +182,8 @@ func (s *screen) control(text string) int {
 	return start + final + 1
 }
 
-// escapeLength returns the length of an escape sequence that is none of CSI's: a control string up to its terminator, or
-// intermediate characters and a final one.
+// escapeLength returns the length in bytes of an escape sequence that does not start with CSI: a control string up to
+// its terminator, or intermediate characters and a final one.
 func escapeLength(text string) int {
 	if len(text) < 2 {
 		return len(text)
@@ -206,7 +208,7 @@ func escapeLength(text string) int {
 	return 1 + final + 1
 }
 
-// text returns the rows without what is blank.
+// text returns the rows without white space at their ends and without superfluous blank ones.
 func (s *screen) text() string {
 	rows := make([]string, len(s.rows))
 	for i, row := range s.rows {

@@ -13,13 +13,13 @@ import (
 // idBytes is the length of collapse ids and salts before they become hex.
 const idBytes = 16
 
-// CollapseID returns the id under which a relay coalesces repetitions of this alert: 32 lower-case hex digits, keyed with
-// the installation's salt, from [NewSalt]. Every node that shares the salt gets the same id for the same alert, and
-// without the salt nobody can guess names from it, so keep the salt from the relay and never let it be empty.
+// CollapseID returns the id under which a relay coalesces repetitions of this alert: 32 lower-case hex digits, keyed
+// with the installation's salt, from [NewSalt]. Every node that shares the salt gets the same id for the same alert,
+// and without the salt nobody can guess names from it, so keep the salt from the relay and never let it be empty.
 //
-// The id covers those of Kind, Name, RunID, Event, DAG, RunKey, TaskKey and SLACheck that are set. Derive it from the alert
-// before [Fit], as every daemon does: fitting can drop RunID, and what is dropped depends on the device. Names that differ
-// only in bytes which are not UTF-8 keep different ids. The alert is not validated.
+// The id covers those of Kind, Name, RunID, Event, DAG, RunKey, TaskKey and SLACheck that are set. Derive it from the
+// alert before [Fit], as every daemon does: fitting can drop RunID, and what is dropped depends on the device. Names
+// that differ only in bytes which are not UTF-8 keep different ids. The alert is not validated.
 //
 // A test alert is sent under [NewCollapseID] instead.
 func (a Alert) CollapseID(salt secret.Text) string {
@@ -58,7 +58,8 @@ func appendIdentity(b []byte, a *Alert) []byte {
 	return append(b, '}')
 }
 
-// appendASCII appends s as Python's json.dumps writes it, with bytes that are not UTF-8 as its surrogateescape reads them.
+// appendASCII appends s as Python's json.dumps writes it, with bytes that are not UTF-8 as its surrogateescape reads
+// them.
 func appendASCII(b []byte, s string) []byte {
 	for i := 0; i < len(s); {
 		c := s[i]
@@ -86,8 +87,8 @@ func appendASCII(b []byte, s string) []byte {
 	return b
 }
 
-// NewSalt returns a fresh random salt for [Alert.CollapseID]: 32 lower-case hex digits. An installation makes one, keeps
-// it beside its paired devices and shares it between its nodes.
+// NewSalt returns a fresh random salt for [Alert.CollapseID]: 32 lower-case hex digits. An installation makes one,
+// keeps it beside its paired devices and shares it between its nodes.
 func NewSalt() secret.Text { return secret.New(randomID()) }
 
 // NewCollapseID returns a fresh random collapse id, for a test alert.

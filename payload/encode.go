@@ -7,10 +7,11 @@ import (
 )
 
 // MarshalJSON returns the plaintext in the protocol's exact form: members in a fixed order, no white space, strings in
-// raw UTF-8. It refuses only what has no encoding, with a [*FieldError]; [Fit] and [Alert.Validate] refuse the rest.
+// raw UTF-8. It fails, with a [*FieldError], only for a value that has no encoding. [Fit] and [Alert.Validate] check
+// the rest of the protocol's rules.
 //
-// Call it, or Fit, when the bytes matter: [encoding/json.Marshal] of an Alert says the same, but escapes <, >, &, U+2028
-// and U+2029 on top, which takes more room.
+// Call it, or Fit, when the bytes matter: [encoding/json.Marshal] of an Alert returns an equivalent document in which
+// <, >, &, U+2028 and U+2029 are escaped too, which takes more bytes.
 //
 // A number of seconds is written as the deployed daemon writes it: without a fraction when it is whole and below 1e16,
 // otherwise as the shortest text that reads back as the same float64, with an exponent below 1e-4 and from 1e16.
@@ -21,7 +22,7 @@ func (a Alert) MarshalJSON() ([]byte, error) {
 	return encode(&a, headSize(&a)+tailSize(a.LogTail)), nil
 }
 
-// encode returns the plaintext of a, for which size must be exact to allocate but once.
+// encode returns the plaintext of a. It allocates once when size is the exact size of the plaintext in bytes.
 func encode(a *Alert, size int) []byte {
 	w := writer{buf: make([]byte, 0, size)}
 	w.head(a)
@@ -56,8 +57,8 @@ func tailSize(lines []string) int {
 // lineSize returns what one line adds to a log tail: its text and the comma or the bracket that follows.
 func lineSize(line string) int { return textSize(line) + len(`,`) }
 
-// writer writes an alert's members or, with measure set, only adds up their size, so that one list of the members serves
-// both.
+// writer writes an alert's members or, with measure set, only adds up their size, so that one list of the members
+// serves both.
 type writer struct {
 	buf     []byte
 	measure bool

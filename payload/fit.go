@@ -10,15 +10,15 @@ import (
 // minText is the length, in characters, below which fitting shortens no text.
 const minText = 64
 
-// Fitted is an alert that fits, with its plaintext. It is a plain value like [Alert].
+// Fitted is an alert that fits, with its plaintext.
 type Fitted struct {
-	Alert     Alert   // as trimmed; the collapse id comes from the alert before fitting, which can have a RunID more
+	Alert     Alert   // as trimmed; its RunID may be gone, so derive the collapse id from the alert before fitting
 	Plaintext []byte  // ready to be sealed
-	Trimmed   Trimmed // what had to go
+	Trimmed   Trimmed // what was removed from the alert
 }
 
-// Trimmed tells what [Fit] took away. Fields go by their names in the plaintext, in the order in which they were trimmed.
-// It is a plain value.
+// Trimmed says what [Fit] removed. Fields have their names in the plaintext and stand in the order in which they were
+// trimmed.
 type Trimmed struct {
 	LogLines  int      // lines dropped from the start of the log tail
 	Shortened []string // of message, fail_reason and subject
@@ -30,8 +30,7 @@ func (t Trimmed) IsZero() bool {
 	return t.LogLines == 0 && len(t.Shortened) == 0 && len(t.Dropped) == 0
 }
 
-// SizeError is [Fit]'s error for an alert that stays too large when everything that may be trimmed is gone. It is a plain
-// value: reading it from several goroutines is safe.
+// SizeError is [Fit]'s error for an alert that is still too large after everything that may be trimmed is gone.
 type SizeError struct {
 	Size  int // bytes that the alert needs after trimming
 	Limit int // bytes that were allowed
@@ -43,9 +42,11 @@ func (e *SizeError) Error() string {
 }
 
 // Fit validates an alert, shrinks it until its plaintext takes at most maxBytes, and encodes it. For an alert that will
-// be sealed, seal.Suite.MaxPlaintext tells maxBytes. Fit shrinks in the protocol's order and stops as soon as the alert fits:
+// be sealed, seal.Suite.MaxPlaintext tells maxBytes. Fit shrinks in the protocol's order and stops as soon as the alert
+// fits:
 //
-//  1. The oldest lines of LogTail are dropped, as few as need be; those before the last [MaxLogLines] always are.
+//  1. The oldest lines of LogTail are dropped, as few as necessary; those before the last [MaxLogLines] are always
+//     dropped.
 //  2. Message, then FailReason, then Subject is cut to half its length, again and again, never below 64 characters. A
 //     character is a Unicode code point and is never split.
 //  3. Schedule, StartedAt and RunID are dropped, one at a time, in that order.
@@ -53,7 +54,7 @@ func (e *SizeError) Error() string {
 // An alert that breaks the protocol is a [*FieldError], as of [Alert.Validate]. One that cannot be made to fit is a
 // [*SizeError]. The alert that was passed in is not modified; the result shares its strings and log lines.
 func Fit(a Alert, maxBytes int) (Fitted, error) {
-	excess := max(0, len(a.LogTail)-MaxLogLines) // a page is worth more than a scolding
+	excess := max(0, len(a.LogTail)-MaxLogLines) // too many lines are dropped, not refused
 	a.LogTail = a.LogTail[excess:]
 	if err := a.Validate(); err != nil {
 		return Fitted{}, err
@@ -72,7 +73,7 @@ func Fit(a Alert, maxBytes int) (Fitted, error) {
 	return f.Fitted, nil
 }
 
-// fitter keeps account of the size of an alert that is being trimmed.
+// fitter keeps count of the size of an alert that is being trimmed.
 type fitter struct {
 	Fitted
 	size, limit int
@@ -80,14 +81,14 @@ type fitter struct {
 
 func (f *fitter) tooLarge() bool { return f.size > f.limit }
 
-// keepNewestLines drops the oldest lines. It works backwards from the newest and stops at the first that has no room, so
-// that what is dropped costs nothing.
+// keepNewestLines drops the oldest lines. It measures them from the newest backwards and stops at the first that has no
+// room, so that dropped lines cost no time.
 func (f *fitter) keepNewestLines() {
 	lines := f.Alert.LogTail
 	first, size := len(lines), f.size+tailFrame
 	for first > 0 {
 		line := lines[first-1]
-		if len(line) > f.limit { // spares measuring a line of megabytes
+		if len(line) > f.limit { // a line of megabytes need not be measured
 			break
 		}
 		if size += lineSize(line); size > f.limit {
@@ -131,7 +132,7 @@ func firstRunes(s string, n int) string {
 	return s
 }
 
-// dropContext drops optional members. By now no log line is left, so the head is all there is.
+// dropContext drops optional members. No log line is left by now, so the plaintext is the head alone.
 func (f *fitter) dropContext() {
 	dropped := func(name string) {
 		f.size = headSize(&f.Alert)

@@ -5,12 +5,12 @@ import "slices"
 // MaxLogLines is the largest number of lines that an alert carries.
 const MaxLogLines = 40
 
-// LogTail returns the last [MaxLogLines] lines of captured output, oldest first, without their line ends. Lines end where
-// Python's str.splitlines ends them: at \n, \r, \r\n, \v, \f, the separators U+001C to U+001E, U+0085, U+2028 and U+2029.
-// A line end at the very end of the output starts no further line. Without output the result is nil.
+// LogTail returns the last [MaxLogLines] lines of captured output, oldest first, without their line ends. Lines end
+// where Python's str.splitlines ends them: at \n, \r, \r\n, \v, \f, the separators U+001C to U+001E, U+0085, U+2028 and
+// U+2029. A line end at the very end of the output starts no further line. Without output the result is nil.
 //
-// The scan starts at the end and stops after 40 lines, however long the output is. The lines share captured's memory, so
-// they keep all of it alive.
+// The scan starts at the end and stops after 40 lines, however long the output is. The lines share captured's memory,
+// so they keep all of it alive.
 func LogTail(captured string) []string {
 	if captured == "" {
 		return nil
@@ -44,8 +44,8 @@ func lineStart(s string) int {
 	return 0
 }
 
-// lineEnd returns the length in bytes of the line end that s ends with, or 0. UTF-8 can be read backwards here: the lead
-// bytes 0xC2 and 0xE2 never occur inside another character.
+// lineEnd returns the length in bytes of the line end that s ends with, or 0. UTF-8 can be read backwards here: the
+// lead bytes 0xC2 and 0xE2 never occur inside another character.
 func lineEnd(s string) int {
 	n := len(s)
 	if n == 0 {

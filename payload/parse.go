@@ -14,16 +14,16 @@ const maxParse = 64 << 10
 
 // Parse reads a plaintext, as an app does that has just opened a sealed box. It takes at most 64 KiB.
 //
-// Parse is lenient: a readable alert is shown. Only what says which alert this is can fail, always with a [*FieldError]:
-// the document is not a JSON object, v is not [Version] ([errors.Is] finds [ErrVersion]), or v, kind, name or host is
-// missing or of the wrong type. A kind that this version does not know is kept as it stands. Any other member that is
-// missing, or that cannot be read, leaves its field zero: success is then false, and without a readable ts [Alert.Stale]
-// reports true, so that the alert is shown as an outdated one.
+// Parse is lenient: a readable alert is shown. It fails, always with a [*FieldError], only when it cannot tell which
+// alert this is: the document is not a JSON object, v is not [Version] ([errors.Is] finds [ErrVersion]), or v, kind,
+// name or host is missing or of the wrong type. A kind that this version does not know is kept as it stands. Any other
+// member that is missing, or that cannot be read, leaves its field zero: success is then false, and without a readable
+// ts [Alert.Stale] reports true, so that the alert is shown as an outdated one.
 //
-// Unknown members are ignored, so that version 1 can grow; null and empty text count as absent; of a member given twice
-// the last counts. A byte order mark is skipped, and a byte that is not part of valid UTF-8 becomes U+FFFD. A whole
-// number may be written with a fraction of zero or an exponent. Times may be written with Z or any offset and with
-// fractions of a second; they are returned in UTC.
+// Unknown members are ignored, so that version 1 can be extended; null and empty text count as absent; of a member
+// given twice the last counts. A byte order mark is skipped, and a byte that is not part of valid UTF-8 becomes U+FFFD.
+// A whole number may be written with a fraction of zero or an exponent. Times may be written with Z or any offset and
+// with fractions of a second; they are returned in UTC.
 func Parse(plaintext []byte) (Alert, error) {
 	if len(plaintext) > maxParse {
 		return Alert{}, &FieldError{Err: fmt.Errorf("plaintext of %d bytes, at most %d are read", len(plaintext), maxParse)}
@@ -91,7 +91,7 @@ func (r *reader) fail(name string, err error) {
 	}
 }
 
-// value reads a member into a T. It returns nil if the member is absent, null or something else than a T.
+// value reads a member into a T. It returns nil if the member is absent, null or not a T.
 func value[T any](r reader, name string) *T {
 	raw, ok := r.members[name]
 	if !ok || bytes.Equal(raw, []byte("null")) {
@@ -112,7 +112,7 @@ func valueOr[T any](r reader, name string) (v T) {
 	return v
 }
 
-// required reads a text without which nobody knows which alert this is.
+// required reads a text that every alert must have.
 func (r *reader) required(name string) string {
 	text := value[string](*r, name)
 	switch {
@@ -153,8 +153,8 @@ func (r reader) integer(name string) *int64 {
 	return nil
 }
 
-// exitCode takes 64 bits, for a status such as Windows's 0xC0000005. On a 32-bit machine that shows as Windows shows it,
-// as a negative number.
+// exitCode takes 64 bits, for a status such as Windows's 0xC0000005. On a 32-bit machine it becomes a negative number,
+// as Windows shows it.
 func (r reader) exitCode() *int {
 	code := r.integer("exit_code")
 	if code == nil {

@@ -12,6 +12,9 @@ import (
 	"github.com/sealpush/sealpush/payload"
 )
 
+// A backslash is always the first of a pair in JSON, so a replacer that eats pairs meets \u2028 only as an escape.
+var unescapeSeparators = strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029")
+
 // referenceEncode writes a plaintext with encoding/json, the slow way round, to hold MarshalJSON to.
 func referenceEncode(tb testing.TB, a payload.Alert) string {
 	tb.Helper()
@@ -68,8 +71,7 @@ func referenceEncode(tb testing.TB, a payload.Alert) string {
 	if err := encoder.Encode(members); err != nil {
 		tb.Fatal(err)
 	}
-	// A backslash is always the first of a pair here, so a replacer that eats pairs meets \u2028 only as an escape.
-	return strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029").Replace(strings.TrimSuffix(b.String(), "\n"))
+	return unescapeSeparators.Replace(strings.TrimSuffix(b.String(), "\n"))
 }
 
 // referenceFit trims as the protocol's words say, encoding the whole alert after each step.

@@ -24,8 +24,9 @@ func textSize(s string) int {
 	return size
 }
 
-// appendText appends s as a JSON string in raw UTF-8, with only what JSON demands escaped and U+FFFD for every byte that
-// is not part of valid UTF-8. encoding/json cannot write this form: it escapes U+2028 and U+2029 whatever it is told.
+// appendText appends s as a JSON string in raw UTF-8, with only what JSON demands escaped and U+FFFD for every byte
+// that is not part of valid UTF-8. encoding/json cannot write this form: it escapes U+2028 and U+2029 with every
+// setting.
 func appendText(b []byte, s string) []byte {
 	b = append(b, '"')
 	start := 0 // of what is still to be copied as it stands

@@ -19,10 +19,8 @@ var (
 	errNotOfKinds = errors.New("must be success, failure, sla, event or test")
 )
 
-// FieldError says which member of an alert is wrong, and how. It quotes nothing of the alert, save the
-// one character at which a document stops being JSON.
-//
-// It is a plain value: reading it from several goroutines is safe.
+// FieldError says which member of an alert is wrong, and how. It quotes nothing of the alert except the one character
+// at which a document stops being JSON.
 type FieldError struct {
 	Field string // the member's name in the plaintext, such as "run_id"; empty when the document as a whole is wrong
 	Err   error  // what is wrong with it
@@ -38,10 +36,10 @@ func (e *FieldError) Error() string {
 // Unwrap returns what is wrong with the field.
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// Validate holds an alert to the protocol and returns a [*FieldError] for the first thing wrong: a required field that is
-// empty, a field that belongs to another kind, a Success that contradicts the kind, more than [MaxLogLines] lines, a time
-// outside the years 0001 to 9999, a number that is not finite. Event names and SLA checks that the protocol does not
-// name are allowed.
+// Validate checks an alert against the protocol and returns a [*FieldError] for the first thing that is wrong: a
+// required field that is empty, a field that belongs to another kind, a Success that contradicts the kind, more than
+// [MaxLogLines] lines, a time outside the years 0001 to 9999, a number that is not finite. Event names and SLA checks
+// that the protocol does not name are allowed.
 func (a Alert) Validate() error {
 	if !a.Kind.known() {
 		return &FieldError{"kind", errNotOfKinds}
@@ -57,7 +55,7 @@ func (k Kind) known() bool {
 	return false
 }
 
-// required checks what each kind must say.
+// required checks the fields that each kind must have.
 func required(a *Alert) error {
 	good := a.Kind == KindSuccess || a.Kind == KindTest
 	switch {
@@ -81,7 +79,7 @@ func required(a *Alert) error {
 	return nil
 }
 
-// belongs checks that nothing is set which only another kind carries.
+// belongs checks that no field is set that only another kind carries.
 func belongs(a *Alert) error {
 	event, sla := a.Kind == KindEvent, a.Kind == KindSLA
 	result := a.Kind == KindSuccess || a.Kind == KindFailure

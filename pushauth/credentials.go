@@ -11,8 +11,7 @@ import (
 // Credentials are what the operator of a token service hands out once, when a client is created.
 //
 // White space, line ends and a byte order mark around a field are dropped, as they come with a file or a copied text.
-// White space, control characters and what is not UTF-8 inside one are refused by [NewSource]. Credentials are plain
-// data: safe for concurrent reads.
+// White space, control characters and what is not UTF-8 inside one are refused by [NewSource].
 type Credentials struct {
 	TokenURL     string // base URL of the token service; "/token" is added to it
 	ClientID     string

@@ -11,7 +11,7 @@ import (
 // secret is wrong, or the client was deleted.
 var ErrInvalidClient = errors.New("pushauth: client id or client secret is wrong")
 
-// TokenError says why the token service issued no token. It is immutable and safe for concurrent use.
+// TokenError says why the token service issued no token.
 type TokenError struct {
 	StatusCode int           // the answer's status, 0 when there was none
 	LeadsTo    string        // where a redirect leads, without credentials, query and secrets; empty for none
@@ -53,7 +53,7 @@ func (e *TokenError) Is(target error) bool {
 }
 
 // BackoffError is returned while a failed fetch is not repeated: no request was made. It wraps the failure, a
-// [TokenError]. It is immutable and safe for concurrent use.
+// [TokenError].
 type BackoffError struct {
 	RetryAt time.Time // when the next call asks the token service again
 	Err     error     // why the last fetch failed

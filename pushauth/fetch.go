@@ -66,6 +66,6 @@ func (s *Source) message(body []byte) string {
 	if json.Unmarshal(body, &said) == nil && said.Error != "" {
 		text = strings.TrimSuffix(said.Error+": "+said.Description, ": ")
 	}
-	text = text[:min(len(text), 4*answer.MaxText)] // more than is kept, and little enough to search for the secret
+	text = text[:min(len(text), 4*answer.MaxText)] // longer than what is kept, and short enough to search for the secret
 	return answer.Line(text, s.credentials.ClientSecret.Reveal())
 }

@@ -64,7 +64,7 @@ func (s *Source) finish(r *request) {
 	}
 	s.mu.Unlock()
 	if !cancelled {
-		s.report(r) // without the lock, for the caller's handler may want a token
+		s.report(r) // without the lock, because the caller's log handler may itself ask for a token
 	}
 }
 
@@ -94,7 +94,7 @@ func (s *Source) report(r *request) {
 		return
 	}
 	life := time.Until(r.token.Expiry)
-	if life <= refreshMargin { // it is fetched for every call, which would fill the log
+	if life <= refreshMargin { // one is fetched for every call, and a line for each would fill the log
 		s.log().Debug("fetched push token, not cached", client)
 		return
 	}

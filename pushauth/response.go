@@ -63,8 +63,8 @@ func checkBearer(value string) error {
 	return nil
 }
 
-// jwtExpiry reads the exp claim without checking the signature, which is the relay's business. Whoever could forge a
-// claim here could as well send another token.
+// jwtExpiry reads the exp claim without checking the signature, which is the relay's task. Somebody who can forge a
+// claim here can just as well send another token.
 func jwtExpiry(token string) (time.Time, bool) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

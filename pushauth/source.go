@@ -43,8 +43,8 @@ type Source struct {
 // cachedToken is immutable.
 type cachedToken struct {
 	token Token
-	stale clock.Deadline // from when on it is to be refreshed
-	dead  clock.Deadline // from when on it is no use
+	stale clock.Deadline // when to refresh it
+	dead  clock.Deadline // when it expires
 }
 
 // config is what the options set.
@@ -56,8 +56,8 @@ type config struct {
 // Option changes how a [Source] works.
 type Option func(*config) error
 
-// WithHTTPClient sets the client that calls the token service, instead of one that gives up dead
-// connections soon. It is copied; the copy follows no redirects, which would carry the client secret elsewhere.
+// WithHTTPClient sets the client that calls the token service, instead of one that drops a dead connection within
+// seconds. It is copied; the copy follows no redirects, which would carry the client secret elsewhere.
 func WithHTTPClient(client *http.Client) Option {
 	return func(c *config) error {
 		if client == nil {
@@ -103,13 +103,15 @@ func NewSource(credentials Credentials, opts ...Option) (*Source, error) {
 // Token returns the cached token, or fetches one when there is none or less than 60 s of it remain.
 //
 // A cached token costs neither a lock nor an allocation. However many callers wait for a fetch, the token service sees
-// one request; it may take 10 s, retries of transient failures (no connection, 5xx) included, and is given up when
-// the last caller has. ctx bounds this caller's wait only; with a cached token it is not looked at.
+// one request; it may take 10 s, retries of transient failures (no connection, 5xx) included, and is cancelled when no
+// caller waits for it any more. ctx bounds this caller's wait only; it does not matter when the token is cached. A nil
+// ctx is [context.Background].
 //
 // A token lives as long as the answer's expires_in says (a number or a numeric string), or its own exp claim if that
-// ends first. One that says neither, or is over on arrival, serves those who wait for it and no others.
+// ends first. A token with neither, or one that has expired on arrival, is returned to the callers that wait for it and
+// is not cached.
 //
-// When a fetch fails, an old token that still lives is returned. Otherwise the error is a [TokenError], matching
+// When a fetch fails, an old token that is still valid is returned. Otherwise the error is a [TokenError], matching
 // [ErrInvalidClient] for wrong credentials, or wraps ctx.Err() when the caller gave up. For 5 s after a failure, 60 s
 // after a 401, or as long as a Retry-After in between asks, no request is made: the old token or a [BackoffError] is
 // returned at once.
@@ -175,7 +177,7 @@ func (s *Source) refresh(ctx context.Context, refused Token) (Token, error) {
 	return r.token, nil
 }
 
-// orOld returns the old token while it lives and was not refused, and err otherwise.
+// orOld returns the old token while it is valid and was not refused, and err otherwise.
 func (s *Source) orOld(err error, refused Token) (Token, error) {
 	if c := s.cached.Load(); c != nil && !c.dead.Reached() && !c.token.Value.Equal(refused.Value) {
 		return c.token, nil

@@ -16,8 +16,8 @@ import (
 // When the answer is 401 it gets another token and sends the request once more, never twice and never with the same
 // token. The other token is one that another call has fetched meanwhile, or a new one. If a 401 has already led to a
 // fetch within the last 30 s, the 401 is the answer: so a relay that always answers 401 costs the token service one
-// request in 30 s. The 401 is also the answer when the second attempt gets none, and when the body cannot be had again
-// (the request has no GetBody); in the latter case the next request gets a new token.
+// request in 30 s. The 401 is also the answer when the second attempt fails, and when the body cannot be sent again
+// because the request has no GetBody; in the latter case the next request gets a new token.
 //
 // The token is for the relay that the request names. A redirect that an [http.Client] follows to another scheme or
 // host is refused with an error, before the token goes there.
@@ -129,12 +129,12 @@ func (t *Transport) send(req *http.Request, body io.ReadCloser, token Token) (*h
 		return nil, answer.Error(err, token.Value.Reveal())
 	}
 	if _, err := url.Parse(resp.Header.Get("Location")); err != nil {
-		resp.Header.Del("Location") // which an http.Client would quote in its error, with what the relay put there
+		resp.Header.Del("Location") // an http.Client would quote the Location header in its error, with whatever the relay put there
 	}
 	return resp, nil
 }
 
-// rewind returns the request's body once more; ok is false when it cannot be had.
+// rewind returns the request's body once more; ok is false when that is not possible.
 func rewind(req *http.Request) (body io.ReadCloser, ok bool) {
 	if req.Body == nil || req.Body == http.NoBody {
 		return req.Body, true

@@ -171,6 +171,35 @@ func TestForwardsOfAClient(t *testing.T) {
 	})
 }
 
+// A client that forgets its devices while their forwards hang gets no new turns by it.
+func TestForwardsAreBoundedOverRegistrations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var now atomic.Int32
+		bridge := newBridge(t, func(ctx context.Context, _ relay.BridgeDevice, _ relay.BridgePush) error {
+			now.Add(1)
+			defer now.Add(-1)
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		for range 3 {
+			for i := range 16 {
+				registerIn(t, bridge, "alice", fmt.Sprint("phone-", i))
+			}
+			push := httptest.NewRequest("POST", "/push", strings.NewReader(`{"title":"t","body":"b"}`))
+			push.Header.Set("Authorization", "Bearer alice")
+			go bridge.ServeHTTP(httptest.NewRecorder(), push)
+			synctest.Wait()
+			for i := range 16 {
+				callBridge(t, bridge, "alice", "DELETE", "/register", fmt.Sprintf(`{"device_token":"phone-%d"}`, i))
+			}
+		}
+		if got := now.Load(); got != 16 {
+			t.Errorf("%d forwards of one client at a time, want 16", got)
+		}
+		advance(time.Minute) // until all have ended
+	})
+}
+
 func failed(r relay.BridgePushResult) bool { return r.Status != "sent" }
 
 func TestFailedPushIsLoggedWithoutTheToken(t *testing.T) {

@@ -30,7 +30,7 @@ type bridgeDevices struct {
 	most int
 
 	mu       sync.Mutex
-	byClient map[string]*bridgeClient       // none is without devices
+	byClient map[string]*bridgeClient       // kept without devices too, for its forwards
 	clients  map[string]map[string]struct{} // ids of those that registered a token, by token
 }
 
@@ -82,9 +82,6 @@ func (d *bridgeDevices) remove(clientID, token string) bool {
 	client := d.byClient[clientID]
 	i := client.index(token)
 	client.devices = slices.Delete(client.devices, i, i+1)
-	if len(client.devices) == 0 {
-		delete(d.byClient, clientID)
-	}
 	if delete(d.clients[token], clientID); len(d.clients[token]) == 0 {
 		delete(d.clients, token)
 	}

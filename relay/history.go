@@ -180,6 +180,11 @@ func (p *pageHistory) mattersUntil(policy *Policy) int64 {
 	return until
 }
 
+// clockSkew is how far the clocks of relays that share a state may differ. A post
+// within it of the last one does not refill the bucket: two relays in turn would
+// refill it again and again.
+const clockSkew = 5 * time.Second
+
 // rewind makes the best of a clock that was set back to now: what lies ahead of it
 // counts as having happened now. So nothing is silenced until the clock has caught
 // up, and no limit is lifted. It reports whether there was anything to do.
@@ -189,7 +194,9 @@ func (d *deviceHistory) rewind(now int64, p *Policy) bool {
 		return false
 	}
 	d.seen = now
-	d.fullAt = max(d.fullAt-back, 0)
+	if back > int64(clockSkew) {
+		d.fullAt = max(d.fullAt-back, 0)
+	}
 	d.digested = min(d.digested, now)
 	for i := range d.pages {
 		page := &d.pages[i]

@@ -117,6 +117,9 @@ func TestWhenTheClockIsSetBack(t *testing.T) {
 				}
 				g.now = g.now.Add(-back)
 				g.expect("x", limited) // not lifted
+				if back <= clockSkew {
+					g.now = g.now.Add(back) // as at a relay whose clock is behind another's
+				}
 				for range 20 {
 					g.now = g.now.Add(2 * time.Second)
 					g.expect(fmt.Sprint("y", g.now.Unix()), forwarded) // not silenced
@@ -148,6 +151,27 @@ func TestWhenTheClockIsSetBack(t *testing.T) {
 				g.expect("slow", forwarded)
 			})
 		})
+	}
+}
+
+// Two relays whose clocks differ forward no more than one relay does.
+func TestRateOfRelaysWhoseClocksDiffer(t *testing.T) {
+	for _, behind := range []time.Duration{time.Millisecond, 2 * time.Second} {
+		g := newDeviceAt(t, Policy{})
+		admitted := 0
+		for i := range 400 {
+			if g.post(fmt.Sprint("a", i)) == forwarded {
+				admitted++
+			}
+			g.now = g.now.Add(-behind)
+			if g.post(fmt.Sprint("b", i)) == forwarded {
+				admitted++
+			}
+			g.now = g.now.Add(behind + 10*time.Millisecond)
+		}
+		if admitted > 62 { // 60 and one per 2 s
+			t.Errorf("%v behind: %d pages in 4 s, want 62 at most", behind, admitted)
+		}
 	}
 }
 

@@ -56,7 +56,7 @@ func WithForwarder(f Forwarder) Option {
 }
 
 // WithPolicy sets how often the relay lets a device be paged. Without it the
-// relay does as the hosted one: see [Policy]. A negative field is an error.
+// relay does as the hosted one: see [Policy]. It refuses what [Policy] says.
 func WithPolicy(p Policy) Option {
 	return func(c *config) error {
 		p, err := p.withDefaults()

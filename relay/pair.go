@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/sealpush/sealpush/internal/requestbody"
 )
 
 //go:embed pair.html
@@ -79,6 +81,7 @@ func static(contentType, text string, header http.Header) http.Handler {
 		h := w.Header()
 		if req.Method != http.MethodGet && req.Method != http.MethodHead {
 			h.Set("Allow", "GET, HEAD")
+			requestbody.CloseAfter(w, req)
 			http.Error(w, http.StatusText(http.StatusMethodNotAllowed), http.StatusMethodNotAllowed)
 			return
 		}

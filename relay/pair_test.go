@@ -43,8 +43,8 @@ func TestPairPage(t *testing.T) {
 				t.Errorf("%s: %d bytes of %s", method, resp.ContentLength, resp.Header.Get("Content-Type"))
 			}
 		default:
-			if resp.Header.Get("Allow") != "GET, HEAD" {
-				t.Errorf("%s: Allow %q", method, resp.Header.Get("Allow"))
+			if resp.Header.Get("Allow") != "GET, HEAD" || !resp.Close {
+				t.Errorf("%s: Allow %q, closes %t", method, resp.Header.Get("Allow"), resp.Close)
 			}
 		}
 	}

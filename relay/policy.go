@@ -30,6 +30,9 @@ import (
 //
 // Apart from the token, a page that the push service did not take leaves no trace:
 // the same alert passes as soon as the push service recovers.
+//
+// A negative field is an error, and so is a time of more than 100 years, or a Burst
+// that takes as long to refill.
 type Policy struct {
 	CoalesceWindow   time.Duration // 75 s
 	FlapLimit        int           // 6 forwards
@@ -42,12 +45,18 @@ type Policy struct {
 	DigestInterval   time.Duration // 1 h
 }
 
-// withDefaults fills in the zero fields and refuses negative ones.
+// maxSpan is the longest time in a policy: sums with it do not overflow.
+const maxSpan = 100 * 365 * 24 * time.Hour
+
+// withDefaults fills in the zero fields and refuses what cannot be counted with.
 func (p Policy) withDefaults() (Policy, error) {
 	var err error
 	duration := func(name string, d *time.Duration, byDefault time.Duration) {
 		if *d < 0 && err == nil {
 			err = fmt.Errorf("relay: Policy.%s is negative: %v", name, *d)
+		}
+		if *d > maxSpan && err == nil {
+			err = fmt.Errorf("relay: Policy.%s is longer than 100 years: %v", name, *d)
 		}
 		if *d == 0 {
 			*d = byDefault
@@ -70,5 +79,8 @@ func (p Policy) withDefaults() (Policy, error) {
 	duration("RefillInterval", &p.RefillInterval, 2*time.Second)
 	number("MonthlyQuota", &p.MonthlyQuota, 0)
 	duration("DigestInterval", &p.DigestInterval, time.Hour)
+	if err == nil && int64(p.Burst) > int64(maxSpan/p.RefillInterval) {
+		err = fmt.Errorf("relay: Policy.Burst of %d takes more than 100 years to refill", p.Burst)
+	}
 	return p, err
 }

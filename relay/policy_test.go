@@ -2,6 +2,7 @@ package relay_test
 
 import (
 	"fmt"
+	"math"
 	"sync"
 	"testing"
 	"time"
@@ -105,4 +106,25 @@ func TestPolicyRefusesNegativeNumbers(t *testing.T) {
 			t.Errorf("%+v was taken", p)
 		}
 	}
+}
+
+// What is meant as "no limit" would overflow and become the strictest one.
+func TestPolicyRefusesWhatCannotBeCounted(t *testing.T) {
+	for _, p := range []relay.Policy{
+		{Burst: math.MaxInt}, {Burst: 1000, RefillInterval: 365 * 24 * time.Hour},
+		{CoalesceWindow: math.MaxInt64}, {FlapWindow: math.MaxInt64}, {QuietPeriod: math.MaxInt64},
+		{ReminderInterval: math.MaxInt64}, {RefillInterval: math.MaxInt64}, {DigestInterval: math.MaxInt64},
+	} {
+		if _, err := relay.New(relay.WithForwarder(forwarderFunc(nil)), relay.WithPolicy(p)); err == nil {
+			t.Errorf("%+v was taken", p)
+		}
+	}
+	most := relay.Policy{CoalesceWindow: 1, Burst: math.MaxInt32, QuietPeriod: 100 * 365 * 24 * time.Hour, RefillInterval: time.Second}
+	inBubble(t, func(t *testing.T, relay *relaytest.Relay) {
+		for i := range 5 {
+			if got := outcomeOf(t, relay, "collapseId", id(i)); got != "forwarded" {
+				t.Errorf("page %d: %s", i, got)
+			}
+		}
+	}, relaytest.WithRelay(relay.WithPolicy(most)))
 }

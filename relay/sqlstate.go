@@ -35,7 +35,7 @@ const (
 // only if the row is still as it was read, and done anew otherwise. Rows that no
 // longer matter make room for new ones.
 //
-// The clocks of relays that share a state should agree to within seconds.
+// The clocks of relays that share a state should agree to within 5 seconds.
 type SQLState struct {
 	db      *sql.DB
 	dialect Dialect

@@ -67,6 +67,7 @@ func TestProxyCredentialsAreNeverShown(t *testing.T) {
 		"not a scheme": "user:hunter2secret@" + strings.TrimPrefix(down.URL, "http://"),
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits for a connection that does not come
 			out := sendInProcess(t, "http://relay.sealpush.test/push", "HTTP_PROXY="+proxy, "http_proxy="+proxy)
 			if strings.Contains(out, "hunter2") || !strings.Contains(out, "proxy") {
 				t.Errorf("outcome %q", out)

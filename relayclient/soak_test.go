@@ -26,8 +26,13 @@ import (
 )
 
 var (
-	soakTime = flag.Duration("soak", 2*time.Second, "how long TestSoak runs")
+	soakTime = flag.Duration("soak", 0, "how long TestSoak runs, which else sends soakAlerts alerts over each protocol")
 	soakSeed = flag.Uint64("soak-seed", 1, "of the faults in TestSoak")
+)
+
+const (
+	soakAlerts = 30
+	soakOutage = 50 * time.Millisecond
 )
 
 // faultyRelay fails one request in ten, each time in another way, and counts how
@@ -75,15 +80,15 @@ func (f *faultyRelay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type faultyNetwork struct {
 	mu      sync.Mutex
 	random  *rand.Rand
-	outage  time.Time // until then
+	outage  time.Time // until then; the first one begins with the first dial
 	refused int
 }
 
 func (f *faultyNetwork) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	f.mu.Lock()
 	now, dice := time.Now(), f.random.IntN(1000)
-	if dice < 5 && now.After(f.outage) {
-		f.outage = now.Add(200 * time.Millisecond)
+	if f.outage.IsZero() || dice < 5 && now.After(f.outage) {
+		f.outage = now.Add(soakOutage)
 	}
 	var err error
 	switch {
@@ -114,13 +119,14 @@ func TestSoak(t *testing.T) {
 }
 
 func soak(t *testing.T, http2 bool, during time.Duration) {
+	httptest.NewServer(nil).Close() // opens the files that the runtime keeps for its poller
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	relay := relaytest.NewUnstartedRelay(relaytest.WithoutPolicy(), relaytest.WithHistory(0))
 	defer relay.Close()
 	random := rand.New(rand.NewPCG(*soakSeed, 0))
 	faulty := &faultyRelay{next: relay, random: rand.New(rand.NewPCG(*soakSeed, 1)), answers: map[int]int{}}
 	faulty.swallow = during > 20*time.Second // each costs the timeout
-	way := &faultyNetwork{random: rand.New(rand.NewPCG(*soakSeed, 2)), outage: time.Now().Add(200 * time.Millisecond)}
+	way := &faultyNetwork{random: rand.New(rand.NewPCG(*soakSeed, 2))}
 	const idleTimeout = 1200 * time.Millisecond
 	server := httptest.NewUnstartedServer(faulty)
 	server.Config.IdleTimeout = idleTimeout
@@ -163,7 +169,7 @@ func soak(t *testing.T, http2 bool, during time.Duration) {
 		send() // until connections and heap have their size
 	}
 	heapBefore := liveHeap()
-	for end := time.Now().Add(during); time.Now().Before(end); {
+	for end, n := time.Now().Add(during), 0; n < soakAlerts || time.Now().Before(end); n++ {
 		send()
 		if random.IntN(100) == 0 { // an alert as the relay closes idle connections
 			<-time.After(idleTimeout + time.Duration(random.IntN(5)-2)*time.Millisecond)

@@ -10,9 +10,8 @@ import (
 
 var errSpaceInside = errors.New("white space inside")
 
-// decodeBase64 reads padded base64. The decoder of encoding/base64 skips line
-// breaks wherever they stand; a key or box with one inside was mangled on its
-// way, and other implementations would refuse it.
+// decodeBase64 reads padded base64. The decoder of encoding/base64 skips line breaks wherever they stand; a key or box
+// with one inside was damaged on its way, and other implementations would refuse it.
 func decodeBase64(enc *base64.Encoding, text string) ([]byte, error) {
 	if strings.ContainsAny(text, " \t\r\n") {
 		return nil, errSpaceInside
@@ -20,8 +19,7 @@ func decodeBase64(enc *base64.Encoding, text string) ([]byte, error) {
 	return enc.DecodeString(text)
 }
 
-// describeKeyText says what to do about text that is no public key of the suite,
-// given what came of decoding it.
+// describeKeyText says what is wrong with text that is no public key of the suite, given the result of decoding it.
 func (s Suite) describeKeyText(text string, raw []byte, err error) string {
 	want := fmt.Sprintf("expected %d characters of standard base64 with padding", base64.StdEncoding.EncodedLen(s.KeySize()))
 	urlSafe := strings.ContainsAny(text, "-_")
@@ -46,7 +44,7 @@ func (s Suite) describeKeyText(text string, raw []byte, err error) string {
 	}
 }
 
-// isKey takes what a decoder returns.
+// isKey reports whether what a decoder returned has the size of a key of the suite.
 func (s Suite) isKey(raw []byte, err error) bool { return err == nil && len(raw) == s.KeySize() }
 
 func (s Suite) describeKeySize(size int) string {

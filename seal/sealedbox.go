@@ -9,18 +9,15 @@ import (
 	"golang.org/x/crypto/blake2b"
 	"golang.org/x/crypto/nacl/box"
 
-	// nacl/box applies HSalsa20 too, but only together with an agreement that takes
-	// low-order keys.
+	// nacl/box applies HSalsa20 too, but only together with an agreement that takes low-order keys.
 	"golang.org/x/crypto/salsa20/salsa" //lint:ignore SA1019 crypto_box_beforenm is this low-level operation
 )
 
 // x25519Size is the size of both halves of an X25519 key, in bytes.
 const x25519Size = 32
 
-// sealedBox is the scheme of X25519: libsodium's crypto_box_seal. A box is the
-// ephemeral public key and what crypto_box makes of the plaintext. The two
-// multiplications, generate and agree, are in x25519_amd64.go and
-// x25519_portable.go.
+// sealedBox is the scheme of X25519: libsodium's crypto_box_seal. A box is the ephemeral public key and what crypto_box
+// makes of the plaintext. The two multiplications, generate and agree, are in x25519_amd64.go and x25519_portable.go.
 type sealedBox struct{}
 
 func (sealedBox) keySize() int  { return x25519Size }
@@ -35,12 +32,10 @@ func (sealedBox) checkKey(public []byte) error {
 
 var errLowOrder = errors.New("low-order point: anybody could open what is sealed to it; pair the phone again with a new key")
 
-// isLowOrder reports whether agreeing with public gives all zeros. Any private
-// key shows it: a clamped scalar is a multiple of 8, the largest small order,
-// and never one of the large prime order.
+// isLowOrder reports whether agreeing with public gives all zeros. Any private key shows it: a clamped scalar is a
+// multiple of 8, the largest small order, and never one of the large prime order.
 //
-// FIPS-only mode forbids X25519 by itself. Here it keeps no secret, and as a half
-// of X-Wing it is allowed.
+// FIPS-only mode forbids X25519 by itself. Here it keeps no secret, and as a half of X-Wing it is allowed.
 func isLowOrder(public *[x25519Size]byte) (low bool) {
 	fips140.WithoutEnforcement(func() {
 		var anyKey, shared [x25519Size]byte
@@ -75,7 +70,7 @@ func (sealedBox) seal(room []byte, to string, plaintext []byte) ([]byte, error) 
 	return sealShared(room, &ephemeralPublic, &shared, &recipient, plaintext), nil
 }
 
-// sealShared finishes a box whose two keys have agreed on shared.
+// sealShared seals the plaintext under the shared secret of the ephemeral and the recipient's key.
 func sealShared(room []byte, ephemeral, shared, recipient *[x25519Size]byte, plaintext []byte) []byte {
 	boxKey := deriveBoxKey(shared)
 	nonce := boxNonce(ephemeral, recipient)
@@ -99,7 +94,7 @@ func (o x25519Opener) open(sealed []byte) ([]byte, bool) {
 	return box.OpenAfterPrecomputation(nil, sealed[x25519Size:], &nonce, &boxKey)
 }
 
-// deriveBoxKey is what crypto_box_beforenm does to the agreement.
+// deriveBoxKey makes the key of the box from the shared secret, as crypto_box_beforenm does.
 func deriveBoxKey(shared *[x25519Size]byte) (key [32]byte) {
 	var zeros [16]byte
 	salsa.HSalsa20(&key, &zeros, shared, &salsa.Sigma)

@@ -8,25 +8,21 @@ import (
 	"strings"
 )
 
-// A Suite is the name of an encryption scheme, as it stands in pairing requests,
-// registries and envelopes. A key belongs to one suite, and the suite decides how
-// long keys and boxes are. [Suites] lists those that can be used. The methods of
-// any other Suite return zero values, and [ErrUnknownSuite] where they return an
-// error.
+// A Suite is the name of an encryption scheme, as it stands in pairing requests, registries and envelopes. A key
+// belongs to one suite, and the suite decides how long keys and boxes are. [Suites] lists those that can be used. The
+// methods of any other Suite return zero values, and [ErrUnknownSuite] where they return an error.
 type Suite string
 
 const (
-	// X25519 is libsodium's sealed box. A device of which no suite is recorded has
-	// this one.
+	// X25519 is libsodium's sealed box. It is the suite of a device without a recorded one.
 	X25519 Suite = "x25519"
-	// XWing is HPKE in base mode with the X-Wing KEM, which is ML-KEM-768 combined
-	// with X25519. It keeps recorded messages secret from a later quantum computer.
+	// XWing is HPKE in base mode with the X-Wing KEM, which is ML-KEM-768 combined with X25519. It keeps recorded
+	// messages secret from a later quantum computer.
 	XWing Suite = "xwing"
 )
 
-// Suites returns the suites that can be used, sorted by name, in a slice of the
-// caller's own: those that this package implements, but without [X25519] in Go's
-// FIPS-only mode (GODEBUG=fips140=only), where [XWing] is allowed.
+// Suites returns the suites that can be used, sorted by name, in a slice of the caller's own: those that this package
+// implements, but without [X25519] in Go's FIPS-only mode (GODEBUG=fips140=only), where [XWing] is allowed.
 func Suites() []Suite {
 	if fips140.Enforced() {
 		return []Suite{XWing}
@@ -37,8 +33,7 @@ func Suites() []Suite {
 var (
 	// ErrUnknownSuite is wrapped by the error of a [Suite] that is none of [Suites].
 	ErrUnknownSuite = errors.New("seal: unknown suite")
-	// ErrFIPSOnly is the error of [X25519] in Go's FIPS-only mode. It wraps
-	// [ErrUnknownSuite].
+	// ErrFIPSOnly is the error of [X25519] in Go's FIPS-only mode. It wraps [ErrUnknownSuite].
 	ErrFIPSOnly = fmt.Errorf("%w: x25519 is not allowed in FIPS-only mode; pair phones with suite xwing, or set GODEBUG=fips140=on", ErrUnknownSuite)
 )
 
@@ -69,8 +64,8 @@ func (s Suite) scheme() scheme {
 	return nil
 }
 
-// sealBox returns the box, in room if it fits there. It is no method of scheme:
-// what is passed through an interface has to be on the heap.
+// sealBox returns the box, in room if it fits there. It is not a method of scheme, because the arguments of an
+// interface's method are moved to the heap.
 func (s Suite) sealBox(room []byte, to string, plaintext []byte) ([]byte, error) {
 	switch s {
 	case X25519:
@@ -88,8 +83,7 @@ func (s Suite) errUnknown() error {
 	return fmt.Errorf("%w: %.32q is none of %v", ErrUnknownSuite, string(s), Suites())
 }
 
-// KeySize is the size of a public key, in bytes: 32 for [X25519], 1216 for
-// [XWing].
+// KeySize is the size of a public key, in bytes: 32 for [X25519], 1216 for [XWing].
 func (s Suite) KeySize() int {
 	if scheme := s.scheme(); scheme != nil {
 		return scheme.keySize()
@@ -97,8 +91,7 @@ func (s Suite) KeySize() int {
 	return 0
 }
 
-// Overhead is how many bytes a box is longer than its plaintext, before base64:
-// 48 for [X25519], 1136 for [XWing].
+// Overhead is how many bytes a box is longer than its plaintext, before base64: 48 for [X25519], 1136 for [XWing].
 func (s Suite) Overhead() int {
 	if scheme := s.scheme(); scheme != nil {
 		return scheme.overhead()
@@ -106,9 +99,8 @@ func (s Suite) Overhead() int {
 	return 0
 }
 
-// MaxPlaintext returns how many bytes of plaintext fit into a ciphertext of at
-// most maxCiphertext characters of base64. It is negative where not even an empty
-// plaintext fits, and 0 for an unknown suite.
+// MaxPlaintext returns how many bytes of plaintext fit into a ciphertext of at most maxCiphertext characters of base64.
+// It is negative where not even an empty plaintext fits, and 0 for an unknown suite.
 func (s Suite) MaxPlaintext(maxCiphertext int) int {
 	if s.scheme() == nil {
 		return 0
@@ -116,13 +108,11 @@ func (s Suite) MaxPlaintext(maxCiphertext int) int {
 	return maxCiphertext/4*3 - s.Overhead()
 }
 
-// ParsePublicKey reads a public key from standard base64 with padding: 44
-// characters for [X25519], 1624 for [XWing]. White space around the text is
-// ignored; inside it is refused.
+// ParsePublicKey reads a public key from standard base64 with padding: 44 characters for [X25519], 1624 for [XWing].
+// White space around the text is ignored; inside it is refused.
 //
-// The error wraps [ErrInvalidKey] and says what the text looks like instead,
-// such as hex or URL-safe base64. It never quotes the text, in case a private
-// key was pasted by mistake.
+// The error wraps [ErrInvalidKey] and says what the text looks like instead, such as hex or URL-safe base64. It never
+// quotes the text, in case a private key was pasted by mistake.
 func (s Suite) ParsePublicKey(text string) (PublicKey, error) {
 	scheme := s.scheme()
 	if scheme == nil {
@@ -136,11 +126,10 @@ func (s Suite) ParsePublicKey(text string) (PublicKey, error) {
 	return s.NewPublicKey(raw)
 }
 
-// NewPublicKey makes a public key of its [Suite.KeySize] raw bytes. The error
-// wraps [ErrInvalidKey].
+// NewPublicKey makes a public key of its [Suite.KeySize] raw bytes. The error wraps [ErrInvalidKey].
 //
-// For [X25519] they are what crypto_box_keypair of libsodium returns; for [XWing]
-// the ML-KEM-768 encapsulation key, 1184 bytes, and an X25519 public key.
+// For [X25519] they are what crypto_box_keypair of libsodium returns; for [XWing] the ML-KEM-768 encapsulation key,
+// 1184 bytes, and an X25519 public key.
 func (s Suite) NewPublicKey(raw []byte) (PublicKey, error) {
 	scheme := s.scheme()
 	if scheme == nil {
@@ -155,8 +144,8 @@ func (s Suite) NewPublicKey(raw []byte) (PublicKey, error) {
 	return PublicKey{suite: s, raw: string(raw)}, nil
 }
 
-// GenerateKey makes a new private key from the system's secure random source. For
-// an unknown suite it returns the zero PrivateKey.
+// GenerateKey makes a new private key from the system's secure random source. For an unknown suite it returns the zero
+// PrivateKey.
 func (s Suite) GenerateKey() PrivateKey {
 	scheme := s.scheme()
 	if scheme == nil {
@@ -165,9 +154,8 @@ func (s Suite) GenerateKey() PrivateKey {
 	return s.newPrivateKey(scheme.generateKey())
 }
 
-// NewPrivateKey makes a private key of 32 raw bytes, as [PrivateKey.Bytes] returns
-// them: the scalar of an [X25519] key, the seed of an [XWing] key. The error wraps
-// [ErrInvalidKey] and does not quote the bytes.
+// NewPrivateKey makes a private key of 32 raw bytes, as [PrivateKey.Bytes] returns them: the scalar of an [X25519] key,
+// the seed of an [XWing] key. The error wraps [ErrInvalidKey] and does not quote the bytes.
 func (s Suite) NewPrivateKey(raw []byte) (PrivateKey, error) {
 	scheme := s.scheme()
 	if scheme == nil {

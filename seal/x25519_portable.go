@@ -17,8 +17,8 @@ func generate(private *[x25519Size]byte) (public [x25519Size]byte) {
 	return [x25519Size]byte(key.PublicKey().Bytes())
 }
 
-// agree computes X25519(private, public) in constant time. It reports false
-// when the result is all zero, which happens exactly for low-order public keys.
+// agree computes X25519(private, public) in constant time. It reports false when the result is all zero, which happens
+// exactly for low-order public keys.
 func agree(shared, private, public *[x25519Size]byte) bool {
 	key, err := ecdh.X25519().NewPrivateKey(private[:])
 	if err != nil {

@@ -6,10 +6,9 @@ import (
 	"fmt"
 )
 
-// xwing is the scheme of XWing: single-shot HPKE in base mode (RFC 9180) with the
-// KEM X-Wing (0x647a), HKDF-SHA256, AES-256-GCM and no additional data. A box is
-// the encapsulated key, which is the ML-KEM ciphertext and an ephemeral X25519
-// key, and the sealed plaintext with its tag.
+// xwing is the scheme of XWing: single-shot HPKE in base mode (RFC 9180) with the KEM X-Wing (0x647a), HKDF-SHA256,
+// AES-256-GCM and no additional data. A box is the encapsulated key, which is the ML-KEM ciphertext and an ephemeral
+// X25519 key, and the sealed plaintext with its tag.
 type xwing struct{}
 
 const (
@@ -46,8 +45,7 @@ func (xwing) newKey(private *[privateKeySize]byte) (opener, error) {
 	return xwingOpener{key}, nil
 }
 
-// seal parses the key each time. A parsed key has several times its size, and
-// could not be compared.
+// seal parses the key each time. A parsed key has several times its size, and could not be compared.
 func (xwing) seal(to string, plaintext []byte) ([]byte, error) {
 	key, err := hpke.MLKEM768X25519().NewPublicKey([]byte(to))
 	if err != nil {

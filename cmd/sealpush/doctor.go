@@ -36,6 +36,11 @@ and sealpush phone keep, or else a reference setup in this process, to show what
 				if len(args) > 0 { // not quoted: it may be a URL with a password
 					return usagef("an argument without a flag: the relay's URL belongs after -relay-url, files after -registry and -bridge")
 				}
+				for _, name := range []string{"relay-url", "registry", "bridge"} {
+					if s.emptied(name) {
+						return usagef("-%s is empty: is the variable set that it is taken from?", name)
+					}
+				}
 				if opts.page && opts.bridge == "" && (opts.relay == "") != (opts.registry == "") {
 					return usagef("-page takes both -relay-url and -registry, or -bridge")
 				}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -8,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -40,7 +42,9 @@ func checkBridge(ctx context.Context, r *report, path string, page bool) {
 		r.fail("Correct [push_relay].", "%v", err)
 		return
 	}
-	checkAdmission(ctx, r, client)
+	if base := withoutEnd(config.URL, "/push"); !checkAdmission(ctx, r, client) && base != config.URL {
+		r.fail("Set url to "+base+".", "the path of url may have a /push too many: a bridge adds it")
+	}
 	if page {
 		pageBridge(ctx, r, client)
 	}
@@ -75,6 +79,8 @@ func loadBridge(r *report, path string) (bridge.Config, bool) {
 	case config.Enabled():
 		r.ok("[push_relay] is complete, client id %q", config.ClientID)
 		return config, true
+	case len(missing) == 4 && isEmpty(path):
+		r.fail("Write [push_relay] into it, with what the relay's operator hands out:\n"+bridgeTable, "%s is empty: push is disabled", path)
 	case len(missing) == 4:
 		r.fail("Add [push_relay], with what the relay's operator hands out:\n"+bridgeTable,
 			"there is no [push_relay] table, or nothing in it: push is disabled")
@@ -82,6 +88,12 @@ func loadBridge(r *report, path string) (bridge.Config, bool) {
 		r.fail("Fill it in: with a field empty, push is disabled.", "[push_relay] lacks %s", sorted(missing))
 	}
 	return config, false
+}
+
+// isEmpty reports whether a file holds nothing but space.
+func isEmpty(path string) bool {
+	content, err := os.ReadFile(path)
+	return err == nil && len(bytes.TrimSpace(content)) == 0
 }
 
 // checkHealth looks for one of the two services. GET /health is harmless and
@@ -114,14 +126,15 @@ func checkHealth(ctx context.Context, r *report, base, name string, secrets ...s
 
 // checkAdmission asks the relay to forget a device that was never registered,
 // which it does for whoever has a token that it takes.
-func checkAdmission(ctx context.Context, r *report, client *bridge.Client) {
+func checkAdmission(ctx context.Context, r *report, client *bridge.Client) bool {
 	madeUp := make([]byte, 32)
 	rand.Read(madeUp)
 	if err := client.Unregister(ctx, secret.New(hex.EncodeToString(madeUp))); err != nil {
 		r.fail(bridgeAdvice(err), "%v", err)
-		return
+		return false
 	}
 	r.ok("the relay takes the token (asked to forget a phone that nobody registered)")
+	return true
 }
 
 // bridgeAdvice is for errors of package bridge and pushauth.
@@ -171,6 +184,17 @@ func checkToken(ctx context.Context, r *report, config bridge.Config) bool {
 		return false
 	}
 	token, err := source.Token(ctx)
+	if failed, ok := errors.AsType[*pushauth.TokenError](err); ok && nothingThere(failed.StatusCode) {
+		switch base := withoutEnd(config.TokenURL, "/token"); {
+		case base != config.TokenURL && isTokenService(ctx, base):
+			r.fail("Set token_url to "+base+".", "%v: the path of token_url has a /token too many", err)
+			return false
+		case isTokenService(ctx, config.URL):
+			r.fail("Exchange the two: the value of url belongs in token_url, and that of token_url in url.",
+				"%v: url and token_url are swapped, for a token service answers at url", err)
+			return false
+		}
+	}
 	if err != nil {
 		r.fail(bridgeAdvice(err), "%v", err)
 		return false
@@ -178,6 +202,24 @@ func checkToken(ctx context.Context, r *report, config bridge.Config) bool {
 	checkLifetime(r, token)
 	checkShape(r, token.Value.Reveal(), config)
 	return true
+}
+
+// isTokenService asks for a token with a client that nobody has made, which a token service refuses as such. The bridge's
+// own secret goes nowhere but to token_url.
+func isTokenService(ctx context.Context, base string) bool {
+	source, err := pushauth.NewSource(pushauth.Credentials{
+		TokenURL: base, ClientID: "sealpush-doctor", ClientSecret: secret.New(rand.Text()),
+	}, pushauth.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return false
+	}
+	_, err = source.Token(ctx)
+	return errors.Is(err, pushauth.ErrInvalidClient)
+}
+
+// withoutEnd cuts an end, and a slash after it, off a URL.
+func withoutEnd(text, end string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(text, "/"), end)
 }
 
 // checkLifetime judges by this machine's clock, as a bridge does.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -139,4 +140,38 @@ func TestNotificationsThatReachNobody(t *testing.T) {
 		}
 		expectDoctor(t, 0, []string{"warn  no phone is registered", "Open the app"}, "-page", "-bridge", setup.bridgeConfig)
 	})
+}
+
+func TestBridgeURLsThatAreWrong(t *testing.T) {
+	for name, c := range map[string]struct {
+		url, token func(*relaytest.BridgeService) string
+		says       func(*relaytest.BridgeService) []string
+	}{
+		"swapped": {
+			func(s *relaytest.BridgeService) string { return s.TokenURL },
+			func(s *relaytest.BridgeService) string { return s.RelayURL },
+			func(*relaytest.BridgeService) []string { return []string{"are swapped", "Exchange the two"} },
+		},
+		"token too many": {
+			func(s *relaytest.BridgeService) string { return s.RelayURL },
+			func(s *relaytest.BridgeService) string { return s.TokenURL + "/token" },
+			func(s *relaytest.BridgeService) []string { return []string{"Set token_url to " + s.TokenURL + ".\n"} },
+		},
+		"push too many": {
+			func(s *relaytest.BridgeService) string { return s.RelayURL + "/push" },
+			func(s *relaytest.BridgeService) string { return s.TokenURL },
+			func(s *relaytest.BridgeService) []string { return []string{"Set url to " + s.RelayURL + ".\n"} },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := relaytest.NewBridgeService(relaytest.WithHashRounds(1))
+			defer service.Close()
+			config := writeFile(t, filepath.Join(t.TempDir(), "common.toml"), fmt.Sprintf(
+				"[push_relay]\nurl = %q\ntoken_url = %q\nclient_id = 'home'\nclient_secret = %q\n",
+				c.url(service), c.token(service), service.AddClient("home").Reveal()))
+			expectDoctor(t, 1, c.says(service), "-bridge", config)
+		})
+	}
+	empty := writeFile(t, filepath.Join(t.TempDir(), "common.toml"), "\n")
+	expectDoctor(t, 1, []string{"common.toml is empty", "[push_relay]"}, "-bridge", empty)
 }

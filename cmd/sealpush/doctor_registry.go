@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
+	"net/url"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/sealpush/sealpush/internal/answer"
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/pairing"
@@ -24,30 +27,30 @@ const (
 	maxToken = 512
 )
 
-// checkRegistry reads a registry file, and leaves it as it is.
-func checkRegistry(ctx context.Context, r *report, path string) {
+// checkRegistry reads a registry, and leaves it as it is.
+func checkRegistry(ctx context.Context, r *report, registry string) {
 	r.begin("Paired phones")
-	if !checkFile(r, path, "push tokens and the salt",
-		"Correct the path, or pair a phone: a daemon makes the registry when the first phone pairs.") {
-		return
-	}
-	store, err := pairing.OpenFile(path)
+	from, err := openRegistry(registry)
 	if err != nil {
-		r.fail("Correct -registry.", "%v", err)
+		r.fail("Correct -registry: it takes a file, sqlite:FILE or postgres://USER:PASSWORD@HOST/DATABASE.", "%v", err)
 		return
 	}
-	snapshot, err := store.Load(ctx)
+	defer from.close()
+	if from.file != "" && !checkFile(r, from.file, "push tokens and the salt",
+		"Correct the path, or pair a phone: sealpush pair, and any daemon, makes the registry when the first phone pairs.") {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	snapshot, err := from.store.Load(ctx)
 	if err != nil {
-		toDo := "Look at the file system, and whether this is the file that the daemon uses."
-		if _, ok := errors.AsType[*pairing.CorruptError](err); ok {
-			toDo = "Restore the file from a backup, or remove it and pair the phones again."
-		}
-		r.fail(toDo, "%v", err)
+		r.fail(loadAdvice(from, err), "%s", answer.Line(err.Error(), registryPassword(registry)))
 		return
 	}
+	path := from.where
 	for _, d := range snapshot.Devices {
 		if d.Unusable != nil {
-			r.fail("This phone gets no alert: pair it again, then revoke this entry: DELETE /push/devices/ID, with the id that it has here.",
+			r.fail("This phone gets no alert: pair it again with sealpush pair, then type sealpush devices revoke ID, with the id that it has here.",
 				"%v", d.Unusable)
 		}
 	}
@@ -58,11 +61,37 @@ func checkRegistry(ctx context.Context, r *report, path string) {
 	case len(snapshot.Devices) > 0:
 		r.fail("See what is said of each entry, above.", "%s is a registry without a phone that can be used: nobody would be paged", path)
 	default:
-		r.fail("Pair a phone: POST /push/devices, or sealpush phone beside examples/daemon.",
+		r.fail("Pair a phone: type sealpush pair, or use the pairing API of the daemon.",
 			"%s is a registry without a phone: nobody would be paged", path)
 	}
 	checkSalt(r, snapshot.Salt.Reveal())
 	checkDevices(r, devices)
+}
+
+// loadAdvice says what to do about a registry that cannot be read.
+func loadAdvice(from *source, err error) string {
+	if _, ok := errors.AsType[*pairing.CorruptError](err); ok {
+		return "Restore the file from a backup, or remove it and pair the phones again."
+	}
+	switch {
+	case from.db == nil:
+		return "Look at the file system, and whether this is the file that the daemon uses."
+	case from.file != "":
+		return "Look whether this is the database that the daemon uses, and who may read it."
+	}
+	if operation, ok := errors.AsType[*net.OpError](err); ok && operation.Op == "dial" {
+		return "Nothing answers there: correct host and port in the registry's URL, or start the database."
+	}
+	return "Correct user, password and database in the registry's URL, and let that user read the tables sealpush_devices and sealpush_settings."
+}
+
+// registryPassword is what must not be printed of a registry's name.
+func registryPassword(registry string) string {
+	if u, err := url.Parse(registry); err == nil && u.User != nil {
+		password, _ := u.User.Password()
+		return password
+	}
+	return ""
 }
 
 // usable returns the devices that an alert can be sealed to.
@@ -120,7 +149,7 @@ func checkDevices(r *report, devices []pairing.Device) {
 		case ids[d.ID]:
 			r.warn("Pair one of the two again after revoking the id, which removes both.", "%s: another phone has this id", who)
 		case sameKey:
-			r.warn("Revoke one of the two: the phone is paged twice.", "%s: phone %q has the same key", who, twinByKey)
+			r.warn("Revoke one of the two, with sealpush devices revoke ID: the phone is paged twice.", "%s: phone %q has the same key", who, twinByKey)
 		case sameToken:
 			r.warn("Revoke the older one: it is the same phone before its app was installed anew, "+
 				"and what is sealed to the old key cannot be opened.", "%s: phone %q has the same push token", who, twinByToken)
@@ -147,7 +176,7 @@ func number(n int, noun string) string {
 
 // pagePhones sends a test alert to each phone, as POST /push/devices/{id}/test
 // does.
-func pagePhones(ctx context.Context, r *report, relayURL, path string) {
+func pagePhones(ctx context.Context, r *report, relayURL, registry string) {
 	r.begin("Test alerts")
 	quiet := slog.New(slog.DiscardHandler) // the report says it
 	client, err := relayclient.New(relayURL, relayclient.WithLogger(quiet), relayclient.WithPatience(3*time.Second))
@@ -156,12 +185,13 @@ func pagePhones(ctx context.Context, r *report, relayURL, path string) {
 		return
 	}
 	defer client.Close()
-	store, err := pairing.OpenFile(path)
+	from, err := openRegistry(registry)
 	if err != nil {
-		r.fail("Correct -registry.", "%v", err)
+		r.fail("Correct -registry.", "nobody was paged")
 		return
 	}
-	snapshot, err := store.Load(ctx)
+	defer from.close()
+	snapshot, err := from.store.Load(ctx)
 	devices := usable(snapshot)
 	if err != nil || len(devices) == 0 {
 		r.fail("See the paired phones above.", "nobody was paged")

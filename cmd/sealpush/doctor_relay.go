@@ -45,11 +45,49 @@ func checkRelay(ctx context.Context, r *report, relayURL string) (otherServer bo
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "sealpush") // credentials in the URL become a header
-	if a, ok := reach(r, req, answer.URLSecrets(target)...); ok {
-		judgeRelay(r, a, target.User != nil)
-		return a.status/100 == 2
+	a, reached := reach(r, req, answer.URLSecrets(target)...)
+	if !reached {
+		return false
 	}
-	return false
+	if nothingThere(a.status) {
+		if found := relayElsewhere(ctx, target); found != "" {
+			r.fail("Set the relay's URL to "+found+".", "answers %v, and a relay is at another path of the same server", a)
+			return false
+		}
+	}
+	judgeRelay(r, a, target.User != nil)
+	return a.status/100 == 2
+}
+
+// nothingThere is the status of a path with nothing of ours at it.
+func nothingThere(status int) bool {
+	return status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusGone
+}
+
+// relayElsewhere looks for a relay at the paths where one usually is. It returns what to set, without credentials, or
+// nothing.
+func relayElsewhere(ctx context.Context, target *url.URL) string {
+	for _, path := range []string{"/", "/relay", "/push"} {
+		if strings.TrimSuffix(target.Path, "/") == strings.TrimSuffix(path, "/") {
+			continue
+		}
+		other := url.URL{Scheme: target.Scheme, Host: target.Host, Path: path}
+		called := other
+		called.User = target.User
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, called.String(), strings.NewReader("{}"))
+		if err != nil {
+			return ""
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("User-Agent", "sealpush")
+		if a, ok := reach(&report{quiet: true}, req); ok && (a.status == http.StatusBadRequest || a.status == http.StatusUnprocessableEntity) {
+			if target.User != nil {
+				return other.String() + ", with the credentials that it has"
+			}
+			return other.String()
+		}
+	}
+	return ""
 }
 
 // notShown names the parts of the URL that may be secrets, as answer.URLSecrets has it.
@@ -242,7 +280,7 @@ func statusAdvice(a reply, urlName string) string {
 		return "Redirects are not followed. This one leads to " + a.leads + ": set " + urlName + " to where it leads."
 	case a.status/100 == 3:
 		return "Redirects are not followed: correct " + urlName + "."
-	case a.status == http.StatusNotFound, a.status == http.StatusMethodNotAllowed, a.status == http.StatusGone:
+	case nothingThere(a.status):
 		return "Nothing of ours is at this path: correct the path of " + urlName + "."
 	case a.status == http.StatusTooManyRequests:
 		return "Wait, and look for something that sends too much."

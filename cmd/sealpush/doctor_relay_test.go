@@ -3,6 +3,7 @@ package main
 import (
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -139,5 +140,27 @@ func TestOtherServerIsNotPaged(t *testing.T) {
 	expectDoctor(t, 1, []string{"some other server", "nobody was paged"}, "-page", "-relay-url", setup.relay.URL, "-registry", setup.registry)
 	if n := setup.relay.Stats().Requests; n != 1 {
 		t.Errorf("%d requests, want the check's alone", n)
+	}
+}
+
+func TestRelayAtAnotherPath(t *testing.T) {
+	relay := relaytest.NewUnstartedRelay()
+	defer relay.Close()
+	mux := http.NewServeMux()
+	mux.Handle("/relay", http.StripPrefix("/relay", relay))
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	expectDoctor(t, 1, []string{"FAIL  answers 404", "at another path", "Set the relay's URL to " + server.URL + "/relay.\n"}, "-relay-url", server.URL)
+	withPassword := strings.Replace(server.URL, "//", "//operator:hunter2@", 1)
+	out, _ := doctor(t, "-relay-url", withPassword+"/push")
+	if !strings.Contains(out, "Set the relay's URL to "+server.URL+"/relay, with the credentials") || strings.Contains(out, "hunter2") {
+		t.Errorf("it says\n%s", out)
+	}
+}
+
+// -relay-url $RELAY_URL, of a variable that is not set, must not look like a good run.
+func TestEmptyFlags(t *testing.T) {
+	for _, name := range []string{"-relay-url", "-registry", "-bridge"} {
+		expectDoctor(t, exitUsage, []string{name + " is empty"}, name, "")
 	}
 }

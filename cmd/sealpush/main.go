@@ -22,6 +22,7 @@ const (
 // commands are all that the tool can do, in the order in which help lists them.
 func commands() []command {
 	return []command{
+		pairCommand(), devicesCommand(),
 		doctorCommand(), relayCommand(), phoneCommand(), conformanceCommand(),
 		configCommand(), completionCommand(), manCommand(), versionCommand(), helpCommand(),
 	}

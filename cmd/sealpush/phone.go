@@ -14,6 +14,7 @@ import (
 
 	"github.com/sealpush/sealpush/internal/state"
 	"github.com/sealpush/sealpush/relay/apns"
+	"github.com/sealpush/sealpush/relayclient/pairing"
 )
 
 func phoneCommand() command {
@@ -31,6 +32,7 @@ paired already.`,
 			var opts phoneOptions
 			s.flags.StringVar(&opts.daemon, "daemon", "http://"+state.DaemonAddr, "`URL` of the daemon")
 			s.flags.StringVar(&opts.inbox, "inbox", "", "`URL` of the relay's inboxes (default: the daemon's own relay)")
+			s.secretVar(&opts.link, "link", "the `link` of a daemon or of sealpush pair, in place of -daemon, -inbox and -token")
 			s.secretVar(&opts.token, "token", "bearer `token` of the daemon (default: the file in -state)")
 			s.flags.StringVar(&opts.name, "name", "example phone", "what the daemon's owner calls this phone")
 			s.flags.StringVar(&opts.state, "state", "", "`directory` for the phone's files (default: sealpush-examples in the user's configuration)")
@@ -52,6 +54,7 @@ type phoneOptions struct {
 	daemon string
 	inbox  string
 	token  string
+	link   string
 	name   string
 	state  string
 	alerts int
@@ -59,6 +62,16 @@ type phoneOptions struct {
 
 // complete fills in what was not given.
 func (opts *phoneOptions) complete() error {
+	if opts.link != "" {
+		link, err := pairing.ParseLink(opts.link)
+		if err != nil {
+			return usageError{err}
+		}
+		opts.daemon, opts.token = link.URL, link.Token.Reveal()
+		if origin, _, ok := strings.Cut(opts.link, "/pair#"); ok && opts.inbox == "" {
+			opts.inbox = origin + inboxPath // where sealpush relay has it
+		}
+	}
 	opts.daemon = strings.TrimSuffix(opts.daemon, "/")
 	if opts.inbox == "" {
 		opts.inbox = opts.daemon + "/inbox"
@@ -107,15 +120,15 @@ func (opts phoneOptions) run(ctx context.Context) error {
 		// Tokens go where they were meant to go, and nowhere else.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	pairing, err := pairWith(ctx, client, opts.daemon, opts.token, opts.name, phone)
+	paired, err := pairWith(ctx, client, opts.daemon, opts.token, opts.name, phone)
 	if err != nil {
 		return err
 	}
 	again := ""
-	if !pairing.Created {
+	if !paired.Created {
 		again = " again"
 	}
-	fmt.Fprintf(out, "Paired%s as %s with %s: compare the fingerprint with the one in its log.\n", again, printable(pairing.Device.ID), opts.daemon)
+	fmt.Fprintf(out, "Paired%s as %s with %s: compare the fingerprint with the one in its log.\n", again, printable(paired.Device.ID), opts.daemon)
 	fmt.Fprintf(out, "Waiting for alerts. Control-C stops it.\n\n")
 
 	shown := 0

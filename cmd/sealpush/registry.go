@@ -32,6 +32,22 @@ func (s *source) close() {
 	}
 }
 
+// create makes what a registry in a file needs before the first phone is written: the directory, and for SQLite the file,
+// which only its owner may read, for it will hold push tokens.
+func (s *source) create() error {
+	if s.file == "" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(s.file), 0o700); err != nil || s.db == nil {
+		return err
+	}
+	file, err := os.OpenFile(s.file, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
 // openRegistry opens the store that -registry names. A file need not be there. A database is connected to on first use.
 func openRegistry(registry string) (*source, error) {
 	kind, name := splitRegistry(registry)

@@ -95,6 +95,11 @@ func (opts relayOptions) run(ctx context.Context) error {
 		}
 		defer sealed.Close()
 		alerts.next = sealed
+		association, err := relay.AppSiteAssociation(opts.apple.team + "." + opts.apple.topic)
+		if err != nil {
+			return err
+		}
+		mux.Handle("/.well-known/apple-app-site-association", association)
 	} else {
 		sealed := relaytest.NewUnstartedRelay(relaytest.WithoutRequests())
 		defer sealed.Close()

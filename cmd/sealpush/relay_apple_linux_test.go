@@ -45,6 +45,14 @@ func TestForwardsToApple(t *testing.T) {
 		!strings.HasPrefix(got.Header.Get("Authorization"), "bearer ") {
 		t.Errorf("Apple saw %s, topic %q", got.URL.Path, got.Header.Get("apns-topic"))
 	}
+	resp, err := http.Get(strings.TrimSuffix(sealedURL(r), "/relay") + "/.well-known/apple-app-site-association")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if document, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(document), `"DEF7654321.com.example.app"`) {
+		t.Errorf("iPhones do not open pairing links in the app: %s %s, %v", resp.Status, document, err)
+	}
 }
 
 // No daemon posts an alert again, so one that is on its way to Apple gets there

@@ -161,6 +161,13 @@ func (s *settings) parse(args []string, getenv func(string) string) error {
 	return err
 }
 
+// emptied reports whether the command line gives a flag an empty value, and nothing else gives it another.
+func (s *settings) emptied(name string) bool {
+	given := false
+	s.flags.Visit(func(f *flag.Flag) { given = given || f.Name == name && f.Value.String() == "" })
+	return given
+}
+
 // missing says how to give a setting that has no value.
 func (s *settings) missing(name string) error {
 	_, key := s.key(name)

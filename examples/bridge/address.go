@@ -27,8 +27,7 @@ type address struct {
 	fingerprint string // of the certificate: "SHA256:…"; empty without -tls
 }
 
-// listen opens the address of the options. It does not let tokens cross a
-// network in the clear.
+// listen opens the address of the options. It does not let tokens cross a network in the clear.
 func listen(opts options) (*address, error) {
 	listener, err := net.Listen("tcp", opts.listen)
 	if err != nil {

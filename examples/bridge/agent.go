@@ -22,21 +22,21 @@ type agent struct {
 	state  *os.ProcessState // once exited is closed
 }
 
-// startAgent runs a command and calls say with each line that it prints, one at
-// a time. When ctx ends it asks the command to end, and insists after a while.
+// startAgent runs a command and calls say with each line that it prints, one at a time. When ctx ends it asks the
+// command to end, and kills it after a grace period.
 func startAgent(ctx context.Context, args []string, maxLine int, say func(line []byte)) (*agent, error) {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Stderr = os.Stderr
 	cmd.WaitDelay = grace
 	cmd.Cancel = func() error {
-		cmd.Process.Signal(syscall.SIGTERM) // where there are none, the end of its input has to do
+		cmd.Process.Signal(syscall.SIGTERM) // Windows has no signals: there the command sees the end of its input
 		return nil
 	}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	// Not StdoutPipe, which would be closed with the process and lose its last words.
+	// Not StdoutPipe, which is closed when the process ends, so that its last lines would be lost.
 	stdout, childStdout, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func startAgent(ctx context.Context, args []string, maxLine int, say func(line [
 
 	a := &agent{inbox: make(chan []byte, 64), exited: make(chan struct{}), done: make(chan struct{})}
 	go func() {
-		cmd.Wait() // the state says more than the error
+		cmd.Wait() // the process state says how it ended
 		a.state = cmd.ProcessState
 		close(a.exited)
 	}()
@@ -99,8 +99,8 @@ func (a *agent) tell(ctx context.Context, message []byte) error {
 	}
 }
 
-// wait returns when the process is gone and its output read, but does not wait
-// for ever on a process that the agent left behind.
+// wait returns when the process is gone and its output read, but only for a while if another process still holds the
+// output open.
 func (a *agent) wait() {
 	<-a.exited
 	select {
@@ -117,7 +117,7 @@ func (a *agent) status() int {
 	return a.state.ExitCode()
 }
 
-// goodbye tells a client how an agent that is gone has ended.
+// goodbye is why the connection closes when the agent has ended.
 func (a *agent) goodbye() closing {
 	if a.state.Success() {
 		return closing{websocket.StatusNormalClosure, "the agent has ended"}

@@ -5,8 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// backlog counts the messages that the agent sent and no client has taken. It
-// is safe for concurrent use.
+// backlog counts the messages that the agent sent and no client has taken. It is safe for concurrent use.
 type backlog struct {
 	n     atomic.Int64
 	empty chan struct{} // holds a token after n became 0
@@ -26,7 +25,7 @@ func (b *backlog) add(delta int64) {
 
 func (b *backlog) len() int64 { return b.n.Load() }
 
-// wait returns when there is none left, or ctx ends.
+// wait returns when no message is left, or ctx ends.
 func (b *backlog) wait(ctx context.Context) {
 	for b.len() > 0 {
 		select {

@@ -10,9 +10,10 @@ import (
 	"slices"
 )
 
-// jsonRPC returns the JSON-RPC message, or the batch of them, in a line that an agent has printed. A byte order mark before it
-// is dropped, and what is not UTF-8 in it becomes U+FFFD: a WebSocket client would drop the connection on it, and get the
-// same again from the next. Everything else that an agent prints (a banner, a warning, a log line) is none.
+// jsonRPC returns the JSON-RPC message, or the batch of them, in a line that an agent has printed. A byte order mark
+// before it is dropped, and what is not UTF-8 in it becomes U+FFFD: a WebSocket client would close the connection
+// because of it, and receive the same message on the next one. For any other line (a banner, a warning, a log line) ok
+// is false.
 func jsonRPC(line []byte) (message []byte, ok bool) {
 	line = bytes.ToValidUTF8(bytes.TrimPrefix(line, []byte("\uFEFF")), []byte("\uFFFD"))
 	type version struct {
@@ -29,13 +30,12 @@ func jsonRPC(line []byte) (message []byte, ok bool) {
 	return line, !slices.ContainsFunc(batch, func(v version) bool { return v.Version != "2.0" })
 }
 
-// eachLine calls do with each line of r, without its end; do must not keep it.
-// Blank lines are skipped, and so, with a word in the log, are those longer than
-// most bytes. The last line needs no end.
+// eachLine calls do with each line of r, without its end; do must not keep it. Blank lines are skipped, and so are
+// those longer than most bytes, which are logged. The last line needs no end.
 func eachLine(r io.Reader, most int, do func(line []byte)) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	var line []byte
-	size := 0 // of the line, though no more than most of it is kept
+	size := 0 // length of the line in bytes, of which at most most are kept
 	for {
 		part, err := in.ReadSlice('\n')
 		size += len(part)

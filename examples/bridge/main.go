@@ -1,58 +1,48 @@
-// Bridge puts a command that talks JSON-RPC over its standard input and output,
-// one message a line, on a WebSocket for a phone, and wakes the phone when the
-// command says something while nobody is connected:
+// Bridge puts a command that talks JSON-RPC over its standard input and output, one message a line, on a WebSocket for
+// a phone, and wakes the phone when the command says something while nobody is connected:
 //
 //	go run -C examples/bridge . -config "$PWD/common.toml" -- CMD ARGS…
 //
-// Run so, the command starts in examples/bridge; a built binary runs it where
-// you are. The bridge is a module of its own, so that nobody who imports
-// sealpush gets a WebSocket library with it. In another terminal, a client stands
-// in for the phone:
+// Run so, the command starts in examples/bridge; a built binary runs it where you are. The bridge is a module of its
+// own, so that nobody who imports sealpush gets a WebSocket library with it. In another terminal, a client stands in
+// for the phone:
 //
 //	go run -C examples/bridge ./client PAIRING_URL
 //
 // # Pairing
 //
-// It prints a pairing URL with a code (on a terminal, `qrencode -t ansiutf8`
-// makes a QR code of it). The code works once and for five minutes. Whoever has
-// it gets the pairing response with the authToken; another phone needs a
-// restart. Token and certificate are new with each start.
+// It prints a pairing URL with a code (on a terminal, `qrencode -t ansiutf8` makes a QR code of it). The code works
+// once, within five minutes. Anybody who has it can get the pairing response with the authToken; to pair another phone,
+// restart the bridge. Token and certificate are new with each start.
 //
-// Without -tls the bridge only listens on a loopback address, unless -url says
-// that a proxy in front of it speaks https. With -tls it makes a self-signed
-// certificate, whose fingerprint is in the pairing response and, for the pairing
-// request itself, behind the '#' of the pairing URL: "SHA256:" and the hash of
-// the DER certificate in hex with colons, as openssl prints it.
+// Without -tls the bridge only listens on a loopback address, unless -url says that a proxy in front of it speaks
+// https. With -tls it makes a self-signed certificate, whose fingerprint is in the pairing response and, for the
+// pairing request itself, behind the '#' of the pairing URL: "SHA256:" and the hash of the DER certificate in hex with
+// colons, as openssl prints it.
 //
 // # Connection
 //
-// The phone connects with "Authorization: Bearer <authToken>". There is one
-// client at a time. A second one replaces the first, which is closed with 4001:
-// a phone that lost its network comes back before anyone can know that its old
-// connection is dead. A client which does not answer a ping, or does not take a
-// message, within -timeout is dropped, and what it did not take goes to the next
-// one. A message longer than -max-message closes the connection (1009), a
-// binary one too (1003), and so does an agent that does not read (1013).
+// The phone connects with "Authorization: Bearer <authToken>". There is one client at a time. A second one replaces the
+// first, which is closed with 4001: a phone that lost its network connects again before the bridge can know that the
+// old connection is dead. A client which does not answer a ping, or does not take a message, within -timeout is
+// dropped, and messages that it did not take go to the next one. A message longer than -max-message closes the
+// connection (1009), a binary one too (1003), and so does an agent that does not read (1013).
 //
-// A message counts as taken once the connection has it. What is on its way when
-// a network breaks is lost, for the protocol has no acknowledgement.
+// A message counts as delivered once it is written to the connection. What is on its way when a network breaks is lost,
+// for the protocol has no acknowledgement.
 //
-// Every message is one line for the agent, byte for byte but for line breaks,
-// which become spaces; in JSON they mean the same. The two push messages stay
-// with the bridge.
+// Every message is one line for the agent, byte for byte but for line breaks, which become spaces; in JSON they mean
+// the same. The two push messages stay with the bridge.
 //
-// Of what the agent prints, the phone gets the lines that are JSON-RPC 2.0: an
-// object with "jsonrpc": "2.0", or a batch of them. A banner, a warning or a log
-// line is counted in the log and goes nowhere; a byte order mark is dropped.
+// Of what the agent prints, the phone gets the lines that are JSON-RPC 2.0: an object with "jsonrpc": "2.0", or a batch
+// of them. A banner, a warning or a log line is counted in the log and goes nowhere; a byte order mark is dropped.
 //
 // # The end
 //
-// When the agent ends (its process and whoever else holds its standard output),
-// the bridge waits up to -linger for a client to fetch what it said last, closes
-// the connection (1000, or 1011 if the agent failed) and exits with the agent's
-// status. On SIGINT or SIGTERM it closes the agent's standard input, passes a
-// SIGTERM on, kills the agent after five seconds, and exits with 0; the
-// connection is closed with 1001.
+// When the agent ends (its process and all others that hold its standard output open), the bridge waits up to -linger
+// for a client to fetch what it said last, closes the connection (1000, or 1011 if the agent failed) and exits with the
+// agent's status. On SIGINT or SIGTERM it closes the agent's standard input, passes a SIGTERM on, kills the agent after
+// five seconds, and exits with 0; the connection is closed with 1001.
 package main
 
 import (
@@ -93,7 +83,7 @@ type options struct {
 func main() {
 	opts, err := parseFlags(os.Args[1:])
 	if err != nil {
-		os.Exit(2) // flag has said why
+		os.Exit(2) // package flag has printed the reason
 	}
 	if opts.verbose {
 		slog.SetLogLoggerLevel(slog.LevelDebug)
@@ -136,8 +126,7 @@ func parseFlags(args []string) (options, error) {
 	return opts, nil
 }
 
-// run returns the exit status: the agent's, 0 when ctx ended it all, and 1 or a
-// shell's convention with an error.
+// run returns the exit status: the agent's, 0 when ctx ended it all, and 1 or a shell's convention with an error.
 func run(ctx context.Context, opts options) (status int, err error) {
 	config, err := bridge.LoadConfig(opts.config)
 	if err != nil {
@@ -183,8 +172,7 @@ func run(ctx context.Context, opts options) (status int, err error) {
 	return status, err
 }
 
-// notStarted follows the shell: 127 for a command that is not there, 126 for
-// one that cannot be executed.
+// notStarted follows the shell: 127 for a command that is not there, 126 for one that cannot be executed.
 func notStarted(err error) int {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		return 127

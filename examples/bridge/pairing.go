@@ -15,8 +15,8 @@ import (
 // pairFor is how long a pairing code is good.
 const pairFor = 5 * time.Minute
 
-// pairing answers GET /pair?code=… with the pairing response: once, and for a
-// few minutes. A code has 128 random bits and need not be guarded against guesses.
+// pairing answers GET /pair?code=… with the pairing response: once, and for a few minutes. A code has 128 random bits,
+// so guesses need not be counted.
 type pairing struct {
 	response bridge.PairingResponse
 	expires  time.Time
@@ -29,7 +29,7 @@ func newPairing(response bridge.PairingResponse) *pairing {
 	return &pairing{response: response, expires: time.Now().Add(pairFor), code: rand.Text()}
 }
 
-// url is what the phone scans. The phone keeps the fragment to itself.
+// url is what the phone scans. A phone does not send the fragment.
 func (p *pairing) url(a *address) string {
 	url := a.base + "/pair?code=" + p.code
 	if a.fingerprint != "" {

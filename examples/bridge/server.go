@@ -24,7 +24,7 @@ type server struct {
 	agent   *agent
 	token   secret.Text // that the WebSocket client shows
 	unread  *backlog
-	noisy   bool        // the agent has printed what is no JSON-RPC; for say alone
+	noisy   bool        // the agent has printed a line that is not JSON-RPC; only say uses it
 	toRelay chan []byte // push messages on their way to the relay
 
 	http     *http.Server
@@ -80,8 +80,8 @@ func (s *server) serve(a *address, config bridge.Config) error {
 	return s.http.Serve(a)
 }
 
-// say hands a line of the agent to the client, now or later. It keeps an agent
-// waiting that is faster than its client. What is no JSON-RPC stays here.
+// say hands a line of the agent to the client, now or later. It blocks while the agent is faster than the client. A
+// line that is not JSON-RPC is not passed on.
 func (s *server) say(line []byte) {
 	message, ok := jsonRPC(line)
 	if !ok {
@@ -99,8 +99,7 @@ func (s *server) say(line []byte) {
 	}
 }
 
-// register passes the phone's push messages on, one after the other, so that
-// the last word counts.
+// register passes the phone's push messages on, one after the other, so that the last one decides.
 func (s *server) register() {
 	for {
 		select {

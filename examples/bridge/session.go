@@ -30,8 +30,8 @@ type closing struct {
 
 func (c closing) Error() string { return fmt.Sprintf("%s (%d)", c.reason, c.code) }
 
-// session is the connection of one client. Three goroutines share it: one
-// reads, one pings, and one, the outbox's, writes messages.
+// session is the connection of one client. Three goroutines share it: one reads, one pings, and one, the outbox's,
+// writes messages.
 type session struct {
 	*server
 	conn  *websocket.Conn
@@ -89,8 +89,8 @@ func (s *session) run(ctx context.Context) error {
 	return reason
 }
 
-// read passes the client's messages on until the connection is closed. Its reads
-// have no context, for one that ends would close the connection without a word.
+// read passes the client's messages on until the connection is closed. Its reads have no context: when the context of a
+// read ends, the connection closes without a close frame.
 func (s *session) read(ctx context.Context) error {
 	for {
 		kind, message, err := s.receive()
@@ -118,12 +118,12 @@ func (s *session) receive() (websocket.MessageType, []byte, error) {
 	return kind, message, err
 }
 
-// pass gives a message to the relay's client or to the agent. Waiting ends before
-// a ping takes the client for dead, whose answer is not read meanwhile.
+// pass gives a message to the relay's client or to the agent. Waiting ends before a ping takes the client for dead,
+// whose answer is not read meanwhile.
 func (s *session) pass(ctx context.Context, message []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.timeout/2)
 	defer cancel()
-	if bridge.IsPushMessage(message) { // to be handled elsewhere, for it takes time
+	if bridge.IsPushMessage(message) { // handled in another goroutine, because it takes time
 		select {
 		case s.toRelay <- message:
 			return nil
@@ -134,16 +134,16 @@ func (s *session) pass(ctx context.Context, message []byte) error {
 	switch err := s.agent.tell(ctx, message); {
 	case errors.Is(err, errAgentEnded):
 		slog.Warn("a message did not reach the agent", "error", err)
-		return nil // it may still have something to say to the client
+		return nil // messages of the agent may be left for the client
 	case err != nil:
 		return closing{websocket.StatusTryAgainLater, "the agent does not read"}
 	}
 	return nil
 }
 
-// write writes one message. When ctx ends, as it does when another client has
-// connected, a write under way gets a moment to finish: to cut it off would close
-// the connection without a word, and repeat what the client may have got.
+// write writes one message. When ctx ends, as it does when another client has connected, a write under way gets a
+// moment to finish: to cut it off would close the connection without a close frame, and the next client would get a
+// message that this one may have.
 func (s *session) write(ctx context.Context, message []byte) error {
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.timeout)
 	defer cancel()
@@ -155,8 +155,8 @@ func (s *session) write(ctx context.Context, message []byte) error {
 	return nil
 }
 
-// ping returns an error when the client neither answers one nor says anything
-// else: an answer comes after whatever the client is sending.
+// ping returns an error when the client neither answers nor sends anything else: an answer comes after the message that
+// the client is sending.
 func (s *session) ping(ctx context.Context) error {
 	ticker := time.NewTicker(s.opts.timeout)
 	defer ticker.Stop()

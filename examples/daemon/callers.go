@@ -13,17 +13,15 @@ import (
 	"github.com/sealpush/sealpush/internal/state"
 )
 
-// minToken is the least number of characters of a bearer token: short ones can
-// be guessed.
+// minToken is the least number of characters of a bearer token: short ones can be guessed.
 const minToken = 16
 
-// callers are those who may pair and revoke phones, each known by a bearer
-// token. They print as their labels.
+// callers are those who may pair and revoke phones, each known by a bearer token. They print as their labels.
 type callers []caller
 
 type caller struct {
 	label  string
-	digest [sha256.Size]byte // of the token, so that all compare at one length
+	digest [sha256.Size]byte // of the token, so that every comparison has the same length
 }
 
 // add takes LABEL=TOKEN. The error does not quote it.
@@ -39,8 +37,7 @@ func (c *callers) add(labelled string) error {
 	return nil
 }
 
-// ensure makes sure that somebody can get in: when no token was given it adds
-// the one in the file, which it makes.
+// ensure adds a caller when no token was given: with the token in the file, which it makes if it is missing.
 func (c *callers) ensure(tokenFile string) (used bool, err error) {
 	if len(*c) > 0 {
 		return false, nil
@@ -55,8 +52,7 @@ func (c *callers) ensure(tokenFile string) (used bool, err error) {
 	return true, nil
 }
 
-// label says whose token this is, in a time that does not depend on how much of
-// a token was guessed.
+// label says whose token this is, in a time that does not depend on how much of a token was guessed.
 func (c callers) label(token string) (label string, known bool) {
 	digest := sha256.Sum256([]byte(token))
 	for _, caller := range c {

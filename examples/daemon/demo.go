@@ -6,12 +6,10 @@ import (
 	"time"
 )
 
-// demoJob, as the first argument, makes this program one of its own jobs. So
-// there are commands to run that every machine has.
+// demoJob, as the first argument, makes this program one of its own jobs. These commands exist on every machine.
 const demoJob = "demo-job"
 
-// demoJobs are what runs when no job was given: one that fails, one that
-// succeeds and one that takes too long.
+// demoJobs are what runs when no job was given: one that fails, one that succeeds and one that takes too long.
 func demoJobs() ([]job, error) {
 	self, err := os.Executable()
 	if err != nil {

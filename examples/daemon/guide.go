@@ -10,8 +10,7 @@ import (
 	"github.com/sealpush/sealpush/internal/state"
 )
 
-// guide is what the daemon prints when it is ready. It holds no secret: a token
-// stays in its file.
+// guide is what the daemon prints when it is ready. It holds no secret: a token stays in its file.
 type guide struct {
 	options
 	url       string // of the daemon
@@ -31,7 +30,7 @@ func (g guide) print(w io.Writer) {
 	fmt.Fprintf(w, "\nTo pair a phone, in another terminal:\n\n    %s\n\nReady. Control-C stops it.\n", g.phoneCommand())
 }
 
-// phoneCommand is ready to be pasted, save for what only the reader knows.
+// phoneCommand is the command to paste, with placeholders for secrets.
 func (g guide) phoneCommand() string {
 	command := []string{"sealpush phone"}
 	if g.url != "http://"+state.DaemonAddr {

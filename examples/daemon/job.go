@@ -23,8 +23,8 @@ type job struct {
 	maxRuntime time.Duration // its service level; 0 for none
 }
 
-// parseJob reads NAME=CMD ARGS…. Arguments are what stands between spaces; a
-// command that needs quotes belongs in a script.
+// parseJob reads NAME=CMD ARGS…. Arguments are what stands between spaces; a command that needs quotes belongs in a
+// script.
 func parseJob(text string) (job, error) {
 	name, command, _ := strings.Cut(text, "=")
 	name = strings.TrimSpace(name)
@@ -42,7 +42,7 @@ type run struct {
 	start      time.Time
 	exitCode   *int   // nil when there is none
 	failReason string // "" for success
-	stopped    bool   // with the daemon, which is no failure of the job
+	stopped    bool   // because the daemon stopped; not a failure of the job
 	logTail    []string
 }
 
@@ -60,8 +60,7 @@ func (r run) alert() payload.Alert {
 	return alert
 }
 
-// run runs the job to its end, or until ctx ends. It calls late once, if the
-// job is still running after its maxRuntime.
+// run runs the job to its end, or until ctx ends. It calls late once, if the job is still running after its maxRuntime.
 func (j job) run(ctx context.Context, id string, late func(observed time.Duration)) run {
 	var stdout, stderr lastBytes
 	cmd := exec.CommandContext(ctx, j.command[0], j.command[1:]...)
@@ -69,7 +68,7 @@ func (j job) run(ctx context.Context, id string, late func(observed time.Duratio
 	cmd.Env = jobEnvironment()
 	r := run{job: j, id: id, start: time.Now()}
 	cmd.Cancel = func() error {
-		// Windows has no such signal, and so only the kill that follows the wait.
+		// Windows has no such signal; there the job is killed after the wait.
 		err := cmd.Process.Signal(os.Interrupt)
 		r.stopped = !errors.Is(err, os.ErrProcessDone)
 		return err
@@ -107,15 +106,14 @@ func (j job) run(ctx context.Context, id string, late func(observed time.Duratio
 	if err != nil {
 		r.failReason = err.Error()
 	}
-	// The protocol's log_tail is standard error where there is any.
+	// log_tail is the end of standard error if there is any, as the protocol says.
 	if r.logTail = payload.LogTail(payload.CleanOutput(stderr)); len(r.logTail) == 0 {
 		r.logTail = payload.LogTail(payload.CleanOutput(stdout))
 	}
 	return r
 }
 
-// jobEnvironment is the daemon's without its secrets: what a job prints is shown
-// on phones.
+// jobEnvironment is the daemon's without its secrets: what a job prints is shown on phones.
 func jobEnvironment() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		return strings.HasPrefix(strings.ToUpper(variable), "SEALPUSH_")

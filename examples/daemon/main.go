@@ -1,18 +1,17 @@
-// Daemon is a small scheduler that pages paired phones when its jobs fail,
-// succeed or take too long, and when a round of them has failed:
+// Daemon is a small scheduler that pages paired phones when its jobs fail, succeed or take too long, and when a round
+// of them has failed:
 //
 //	go run ./examples/daemon
 //	sealpush phone               in another terminal
 //
-// It serves the pairing API of package pairing at /push/devices, to those with a
-// bearer token. Unless -relay says otherwise, it also runs the reference relay,
-// which hands the phone its messages. Run it with -help for its flags, as in
+// It serves the pairing API of package pairing at /push/devices, to those with a bearer token. Unless -relay says
+// otherwise, it also runs the reference relay, which hands the phone its messages. Run it with -help for its flags, as
+// in
 //
 //	go run ./examples/daemon -relay URL -every 1h -job 'backup=/usr/local/bin/backup --all'
 //
-// The files are in sealpush-examples in the user's configuration, which on Linux
-// is ~/.config/sealpush-examples: devices.json with the paired phones, and token,
-// which the phone reads from there too.
+// The files are in sealpush-examples in the user's configuration, which on Linux is ~/.config/sealpush-examples:
+// devices.json with the paired phones, and token, which the phone reads from there too.
 package main
 
 import (
@@ -37,7 +36,7 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// shutdownTimeout bounds how long requests in hand are waited for.
+// shutdownTimeout bounds how long requests under way are waited for.
 const shutdownTimeout = 3 * time.Second
 
 func main() {
@@ -59,7 +58,7 @@ func main() {
 	}
 }
 
-// serve runs the daemon until ctx ends, and then finishes what is in hand.
+// serve runs the daemon until ctx ends, and then finishes what is under way.
 func serve(ctx context.Context, opts options, out io.Writer) error {
 	tokenFile, err := opts.callers.ensure(state.TokenPath(opts.state))
 	if err != nil {
@@ -76,7 +75,7 @@ func serve(ctx context.Context, opts options, out io.Writer) error {
 	}
 	guide := guide{options: opts, url: "http://" + reachable(addr), tokenFile: tokenFile}
 
-	var relay *relaytest.Relay // nil when it is somebody else's
+	var relay *relaytest.Relay // nil when -relay names another one
 	relayURL := opts.relay
 	if relayURL == "" {
 		relay = relaytest.NewUnstartedRelay(relaytest.WithHistory(1000), relaytest.WithoutRequests())
@@ -94,7 +93,7 @@ func serve(ctx context.Context, opts options, out io.Writer) error {
 	}
 	devices, err := registry.Devices(ctx)
 	if err != nil {
-		return err // better now than when it matters
+		return err // find a faulty registry now, not when an alert is due
 	}
 	notifier, err := relayclient.NewNotifier(client, registry, "")
 	if err != nil {
@@ -111,7 +110,7 @@ func serve(ctx context.Context, opts options, out io.Writer) error {
 	}
 	server := newServer(routes(opts.callers, api, relay))
 	if relay != nil {
-		server.RegisterOnShutdown(relay.Close) // which lets the waiting phones go
+		server.RegisterOnShutdown(relay.Close) // ends the requests of phones that wait for alerts
 	}
 	reporter := newReporter(notifier)
 	scheduler := &scheduler{dag: opts.dag, jobs: opts.jobs, every: opts.every, reporter: reporter}
@@ -119,7 +118,7 @@ func serve(ctx context.Context, opts options, out io.Writer) error {
 	return work(ctx, server, listener, func(ctx context.Context) {
 		scheduler.run(ctx, now)
 		reporter.close()
-		client.Close() // its spare connections would hold up the server
+		client.Close() // its idle connections would delay the server's shutdown
 	})
 }
 
@@ -135,8 +134,8 @@ func openRegistry(path string) (*pairing.Registry, error) {
 	return pairing.NewRegistry(store)
 }
 
-// work serves and schedules until ctx ends. The server stops last, because
-// reports may be on their way to the relay behind it.
+// work serves and schedules until ctx ends. The server stops last, because reports may be on their way to the relay
+// behind it.
 func work(ctx context.Context, server *http.Server, listener net.Listener, schedule func(context.Context)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -209,7 +209,7 @@ func TestUsage(t *testing.T) {
 		"token, no label":   {[]string{"-token", "hunter2hunter2hunter2"}, "want LABEL=TOKEN"},
 		"job, no command":   {[]string{"-job", "backup"}, "want NAME=CMD"},
 		"never":             {[]string{"-every", "0s"}, "-every must be more than 0"},
-		"command, no -job":  {[]string{"true"}, "belongs in -job"},
+		"command, no -job":  {[]string{"true"}, "give a command with -job"},
 		"bad relay":         {[]string{"-relay", "relay.example"}, "relay"},
 		"address in use":    {[]string{"-listen", strings.TrimPrefix(d.url, "http://")}, "choose another address"},
 		"corrupt registry":  {[]string{"-devices", corrupt}, "corrupt.json"},

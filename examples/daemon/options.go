@@ -12,8 +12,8 @@ import (
 	"github.com/sealpush/sealpush/internal/state"
 )
 
-// tokensVariable is the environment's way to give tokens. Unlike flags, it is
-// not in the list of processes for every user to read.
+// tokensVariable is the environment's way to give tokens. Other users cannot read it in the list of processes, as they
+// can read flags.
 const tokensVariable = "SEALPUSH_TOKENS"
 
 type options struct {
@@ -38,13 +38,13 @@ func parseOptions(args []string) (options, error) {
 	flags.StringVar(&opts.dag, "dag", "nightly", "`name` of what the jobs are together")
 	flags.DurationVar(&opts.every, "every", 2*time.Minute, "how often the jobs run, besides whenever a phone is paired")
 	flags.DurationVar(&maxRuntime, "max-runtime", 0, "page when a -job runs longer (default: never)")
-	flags.Func("job", "`NAME=CMD ARGS…` to run; may be given again (default: three jobs to look at)", func(text string) error {
+	flags.Func("job", "`NAME=CMD ARGS…` to run; may be given again (default: three jobs as a demonstration)", func(text string) error {
 		j, err := parseJob(text)
 		opts.jobs = append(opts.jobs, j)
 		return err
 	})
 	tokens := strings.Fields(os.Getenv(tokensVariable))
-	flags.Func("token", "`LABEL=TOKEN` that lets a caller in; may be given again\n"+
+	flags.Func("token", "`LABEL=TOKEN` that of a caller of the pairing API; may be given again\n"+
 		"(default: those in $"+tokensVariable+", separated by spaces, or else one in a file in -state)", func(text string) error {
 		tokens = append(tokens, text) // read later, because flag quotes what is wrong
 		return nil
@@ -53,7 +53,7 @@ func parseOptions(args []string) (options, error) {
 		return options{}, err
 	}
 	if flags.NArg() > 0 {
-		return options{}, fmt.Errorf("what is %q? A command belongs in -job", flags.Arg(0))
+		return options{}, fmt.Errorf("unexpected argument %q: give a command with -job", flags.Arg(0))
 	}
 	for i := range opts.jobs {
 		opts.jobs[i].maxRuntime = maxRuntime

@@ -17,8 +17,8 @@ const (
 	giveUpTimeout = 10 * time.Second // for all of them, once the daemon stops
 )
 
-// A reporter pages the paired phones in the background: a slow relay delays no
-// job. What it has begun outlives the scheduler; close waits for it.
+// A reporter pages the paired phones in the background: a slow relay delays no job. Reports go on after the scheduler
+// has stopped; close waits for them.
 type reporter struct {
 	notifier *relayclient.Notifier
 	ctx      context.Context // ends when close gives up
@@ -39,7 +39,7 @@ func (r *reporter) report(alert payload.Alert, opts ...relayclient.NotifyOption)
 		defer cancel()
 		outcomes, err := r.notifier.Notify(ctx, alert, opts...)
 		if err != nil {
-			return // the log has it
+			return // the notifier has logged it
 		}
 		accepted := 0
 		for _, outcome := range outcomes {

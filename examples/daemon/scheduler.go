@@ -12,8 +12,8 @@ import (
 	"github.com/sealpush/sealpush/relayclient"
 )
 
-// A scheduler runs its jobs in rounds and reports to the paired phones how they
-// ended. All the jobs of a round are one DAG, by the protocol's word.
+// A scheduler runs its jobs in rounds and reports to the paired phones how they ended. In the words of the protocol,
+// the jobs of a round are one DAG.
 type scheduler struct {
 	dag      string
 	jobs     []job
@@ -21,8 +21,7 @@ type scheduler struct {
 	reporter *reporter
 }
 
-// run starts a round whenever one is due or now says so, until ctx ends. It
-// returns when the jobs have ended.
+// run starts a round whenever one is due or now says so, until ctx ends. It returns when the jobs have ended.
 func (s *scheduler) run(ctx context.Context, now <-chan struct{}) {
 	due := time.NewTicker(s.every)
 	defer due.Stop()

@@ -17,12 +17,11 @@ const (
 	inboxPath   = "/inbox"
 )
 
-// maxConnections is how many phones, browsers and others are served at once. More
-// wait until one of them is done or timed out.
+// maxConnections is how many phones, browsers and others are served at once. More wait until one of them is done or
+// timed out.
 const maxConnections = 500
 
-// newServer bounds every request by more than a phone's fetch waits, which is
-// 25 s.
+// newServer bounds every request by more than a phone's fetch waits, which is 25 s.
 func newServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           handler,
@@ -35,8 +34,8 @@ func newServer(handler http.Handler) *http.Server {
 	}
 }
 
-// routes serves the pairing API to callers alone and, when the daemon has a
-// relay of its own, that relay and its inboxes.
+// routes serves the pairing API to callers alone and, when the daemon has a relay of its own, that relay and its
+// inboxes.
 func routes(known callers, api http.Handler, relay *relaytest.Relay) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(devicesPath, known.only(api))
@@ -80,11 +79,11 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 func wake(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // told already
+	default: // a signal is waiting already
 	}
 }
 
-// reachable is an address to dial for one that was listened on.
+// reachable returns the address to connect to for a server that listens on addr.
 func reachable(addr *net.TCPAddr) string {
 	if addr.IP.IsUnspecified() {
 		return (&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: addr.Port}).String()

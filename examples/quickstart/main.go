@@ -1,6 +1,5 @@
-// Quickstart shows the whole way of an alert in one process: a command fails, a
-// daemon seals its last lines to two phones and posts them to a relay, the
-// relay passes on what it cannot read, and the phones read it.
+// Quickstart shows the way of an alert in one process: a command fails, a daemon seals its last lines to two phones and
+// posts them to a relay, the relay passes on ciphertext, and the phones decrypt it.
 package main
 
 import (
@@ -30,7 +29,7 @@ func main() {
 }
 
 func run(out io.Writer) error {
-	// Somebody's relay and two phones. In real life none of them is yours.
+	// A relay and two phones, which are elsewhere in real life.
 	relay := relaytest.NewRelay()
 	defer relay.Close()
 	phones := []*relaytest.Phone{relaytest.NewPhone(), relaytest.NewPhone()}
@@ -121,8 +120,7 @@ func showRelay(out io.Writer, relay *relaytest.Relay, alert payload.Alert) error
 	return nil
 }
 
-// wordsOf returns the words of what an alert says, the short ones left out: base64
-// holds every pair of letters sooner or later.
+// wordsOf returns the words of what an alert says, without the short ones, which base64 text contains by chance.
 func wordsOf(alert payload.Alert) []string {
 	text := alert.Name + " " + alert.Host + " " + alert.FailReason + " " + strings.Join(alert.LogTail, " ")
 	var words []string

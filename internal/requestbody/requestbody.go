@@ -30,10 +30,18 @@ var ErrTimeout = fmt.Errorf("body took longer than %v", Timeout)
 // leaves slow bodies to the server's own timeouts.
 func Read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	conn := http.NewResponseController(w)
-	timer := time.AfterFunc(Timeout, func() { conn.SetReadDeadline(time.Now()) })
+	expired := make(chan struct{})
+	timer := time.AfterFunc(Timeout, func() {
+		defer close(expired)
+		conn.SetReadDeadline(time.Now())
+	})
 	body, err := io.ReadAll(io.LimitReader(r.Body, limit))
+	if !timer.Stop() {
+		<-expired // w must not be used after the handler: one of HTTP/2 would panic
+		return body, ErrTimeout
+	}
 	var timeout interface{ Timeout() bool }
-	if !timer.Stop() || errors.As(err, &timeout) && timeout.Timeout() {
+	if errors.As(err, &timeout) && timeout.Timeout() {
 		return body, ErrTimeout
 	}
 	return body, err

@@ -28,7 +28,8 @@ type tokenClaims struct {
 	Scope string
 }
 
-// UnmarshalJSON reads the claims by their exact names (RFC 7519, section 4): a struct's fields would take "SUB" for "sub".
+// UnmarshalJSON reads the claims by their exact names (RFC 7519, section 4): a struct's fields would take "SUB" for
+// "sub".
 func (c *tokenClaims) UnmarshalJSON(payload []byte) error {
 	var claims map[string]json.RawMessage
 	if err := json.Unmarshal(payload, &claims); err != nil {
@@ -55,8 +56,9 @@ func (c *tokenClaims) UnmarshalJSON(payload []byte) error {
 // lastInstant is the end of the year 9999 in seconds since 1970.
 const lastInstant = 253402300799
 
-// numericDate reads a NumericDate (RFC 7519, section 2), a JSON number of seconds since 1970. A fraction is cut off. A date
-// before 1970 or after the year 9999 is refused: no clock shows it, and far dates overflow where they are compared.
+// numericDate reads a NumericDate (RFC 7519, section 2), a JSON number of seconds since 1970. A fraction is cut off. A
+// date before 1970 or after the year 9999 is refused: no clock shows it, and far dates overflow where they are
+// compared.
 func numericDate(claim json.RawMessage) (*jwt.NumericDate, error) {
 	var seconds *float64
 	if err := json.Unmarshal(claim, &seconds); err != nil {

@@ -7,10 +7,9 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// The three ways in which [Verifier.Verify] fails; see [StatusCode] for how a
-// relay answers each. For errors.Is they also are what package
-// github.com/golang-jwt/jwt/v5 says: [jwt.ErrTokenExpired] for an expired token,
-// [jwt.ErrTokenInvalidAudience] for one for somebody else, and so on.
+// The three ways in which [Verifier.Verify] fails; see [StatusCode] for how a relay answers each. An error of Verify
+// also wraps that of package github.com/golang-jwt/jwt/v5: [jwt.ErrTokenExpired] for an expired token,
+// [jwt.ErrTokenInvalidAudience] for a token for another audience, and so on.
 var (
 	ErrInvalidToken      = errors.New("verify: invalid token")
 	ErrInsufficientScope = errors.New("verify: insufficient scope")
@@ -23,8 +22,8 @@ var (
 	errUnknownKey     = errors.New("signed with an unknown key")
 )
 
-// reasons are the errors that may be shown. What the jwt package puts around
-// them can quote the token, whose bytes are anybody's until it is verified.
+// reasons are the errors that may be shown. What the jwt package puts around them can quote the token, whose text
+// anybody may have chosen until it is verified.
 var reasons = [...]error{
 	errCriticalHeader, errNoKeyID, errUnknownKey,
 	jwt.ErrTokenMalformed, jwt.ErrTokenUnverifiable, jwt.ErrTokenSignatureInvalid,

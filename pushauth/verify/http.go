@@ -8,8 +8,8 @@ import (
 )
 
 // Authenticate verifies the bearer token of a request: the one Authorization header, which is "Bearer", a space and the
-// token. The scheme is taken in that spelling alone, as by the deployed relay, although HTTP leaves its case open. A request
-// without a token is [ErrInvalidToken] like the others of [Verifier.Verify].
+// token. The scheme is taken in that spelling alone, as by the deployed relay, although HTTP leaves its case open. A
+// request without a token is [ErrInvalidToken] like the others of [Verifier.Verify].
 func (v *Verifier) Authenticate(r *http.Request) (Claims, error) {
 	token, err := bearer(r.Header)
 	if err != nil {
@@ -30,11 +30,9 @@ func bearer(header http.Header) (string, error) {
 	return token, nil
 }
 
-// StatusCode is how a relay answers an error of [Verifier.Verify] or
-// [Verifier.Authenticate]: 401 for an invalid token, upon which a bridge
-// fetches a new one and tries once more; 403 for a missing scope, which a new
-// token would not change; 503 if the keys could not be had. It is 200 for nil,
-// and 500 for an error of any other origin.
+// StatusCode is how a relay answers an error of [Verifier.Verify] or [Verifier.Authenticate]: 401 for an invalid token,
+// upon which a bridge fetches a new one and tries once more; 403 for a missing scope, which a new token would not
+// change; 503 if the keys could not be had. It is 200 for nil, and 500 for an error of any other origin.
 func StatusCode(err error) int {
 	switch {
 	case err == nil:

@@ -27,10 +27,10 @@ const (
 	maxSetSize    = 256 << 10        // bytes
 )
 
-// keySet fetches the token service's JWK set and holds the last good one. The parsing of keys is jwkset's; when to fetch
-// is decided here, because its client (and keyfunc, which wraps it) refreshes from a goroutine that runs for ever, reads
-// bodies without a bound, drops a whole set for one bad key, and fails all but one of the callers that need the same
-// fetch.
+// keySet fetches the token service's JWK set and holds the last good one. The parsing of keys is jwkset's; when to
+// fetch is decided here, because its client (and keyfunc, which wraps it) refreshes from a goroutine that runs for
+// ever, reads bodies without a bound, drops a whole set for one bad key, and fails all but one of the callers that need
+// the same fetch.
 type keySet struct {
 	url      string
 	client   *http.Client
@@ -53,8 +53,8 @@ type heldKeys struct {
 
 // lookup returns a set that has keys of that id, from a new fetch if need be.
 //
-// A set past its life is used for [staleLifetime] more, while the next one is fetched: a token service that hangs holds up
-// no request whose key is known.
+// A set past its life is used for [staleLifetime] more, while the next one is fetched: a token service that hangs holds
+// up no request whose key is known.
 func (s *keySet) lookup(ctx context.Context, kid string) (*heldKeys, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,8 +92,8 @@ func (s *keySet) newer(ctx context.Context, old *heldKeys) *heldKeys {
 
 func (h *heldKeys) has(kid string) bool { return h != nil && len(h.byID[kid]) > 0 }
 
-// await waits for done, if it is not nil, or the end of ctx, whose cause it returns. The caller holds the lock, which is
-// free meanwhile.
+// await waits for done, if it is not nil, or the end of ctx, whose cause it returns. The caller holds the lock, which
+// is free meanwhile.
 func (s *keySet) await(ctx context.Context, done <-chan struct{}) error {
 	if done == nil {
 		return nil
@@ -163,7 +163,7 @@ func (s *keySet) fetch(ctx context.Context) (map[string][]jwt.VerificationKey, e
 	resp, err := s.client.Do(req)
 	if err != nil {
 		if e, ok := errors.AsType[*url.Error](err); ok {
-			err = e.Err // the URL is in the relay's configuration, and none of its callers' business
+			err = e.Err // without the URL, which is part of the relay's configuration and not for its callers
 		}
 		return nil, answer.Error(err)
 	}
@@ -178,9 +178,8 @@ func (s *keySet) fetch(ctx context.Context) (map[string][]jwt.VerificationKey, e
 	return parseKeys(body)
 }
 
-// parseKeys reads a JWK set. Keys that cannot verify an RS256 signature are
-// left out (RFC 7517 section 5); a set in which nothing is left is an error, so
-// that it does not replace a good one.
+// parseKeys reads a JWK set. Keys that cannot verify an RS256 signature are left out (RFC 7517 section 5); a set in
+// which nothing is left is an error, so that it does not replace a good one.
 func parseKeys(body []byte) (map[string][]jwt.VerificationKey, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`

@@ -23,8 +23,8 @@ type options struct {
 	lifetime time.Duration
 }
 
-// WithHTTPClient fetches the key set with client instead of one that gives up dead connections soon. Its CheckRedirect is
-// not asked, since no redirect is followed.
+// WithHTTPClient fetches the key set with client instead of one that drops a dead connection within seconds. Its
+// CheckRedirect is not called, because no redirect is followed.
 func WithHTTPClient(client *http.Client) Option {
 	return func(o *options) error {
 		if client == nil {
@@ -44,8 +44,8 @@ func WithLogger(logger *slog.Logger) Option {
 	}
 }
 
-// WithLeeway sets how far the clocks of relay and token service may be apart when "exp", "nbf" and "iat" are compared with
-// the time: from 0 to 5 minutes, by default 30 s.
+// WithLeeway sets how far the clocks of relay and token service may be apart when "exp", "nbf" and "iat" are compared
+// with the time: from 0 to 5 minutes, by default 30 s.
 func WithLeeway(d time.Duration) Option {
 	return func(o *options) error {
 		if d < 0 || d > maxLeeway {
@@ -57,8 +57,8 @@ func WithLeeway(d time.Duration) Option {
 }
 
 // WithKeyLifetime sets for how long a fetched key set is used before it is fetched again: by default an hour, which is
-// what the token service's Cache-Control says. A key that was withdrawn without a successor stays trusted for that long,
-// and for at most 5 minutes more while the token service does not answer.
+// what the token service's Cache-Control says. A key that was withdrawn without a successor stays trusted for that
+// long, and for at most 5 minutes more while the token service does not answer.
 func WithKeyLifetime(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {

@@ -1,15 +1,15 @@
-// Package verify is the relay's half of the bridge protocol: it decides whether
-// the bearer token of a request was issued by the token service, for this
-// relay, and for what the request asks.
+// Package verify is the relay's half of the bridge protocol: it decides whether the bearer token of a request was
+// issued by the token service, for this relay, and for what the request asks.
 //
-// A [Verifier] holds what one relay demands. It accepts RS256 alone (RFC 7518
-// section 3.3), picks the key by the token's "kid" from the token service's JWK
-// set (RFC 7517), and requires the issuer, the audience, an expiry, a subject
-// and a scope. A relay keeps what it stores under [Claims.Subject], the client
-// id of the bridge: no other part of a request says who is calling.
+// A [Verifier] holds what one relay demands. It accepts RS256 alone (RFC 7518 section 3.3), picks the key by the
+// token's "kid" from the token service's JWK set (RFC 7517), and requires the issuer, the audience, an expiry, a
+// subject and a scope. A relay keeps what it stores under [Claims.Subject], the client id of the bridge: no other part
+// of a request says who is calling.
 //
-// It is a package of its own so that a bridge, which only presents tokens, does
-// not carry this code.
+// It is separate from package pushauth so that a bridge, which only presents tokens, does not carry this code.
+//
+// A [Verifier] is safe for concurrent use. [Config], [Claims] and errors are plain values: several goroutines may read
+// one, and nobody may change it meanwhile.
 package verify
 
 import (
@@ -26,13 +26,12 @@ import (
 	"github.com/sealpush/sealpush/internal/transport"
 )
 
-// MaxTokenSize is the size in bytes of the longest token that is looked at. The
-// token service's own are about 600 bytes long.
+// MaxTokenSize is the size in bytes of the longest token that is looked at. The token service's own are about 600 bytes
+// long.
 const MaxTokenSize = 8 << 10
 
-// MinKeyBits is the smallest RSA modulus that is trusted, from RFC 7518 section
-// 3.3. Smaller keys of a JWK set are ignored, as are those above MaxKeyBits,
-// which would make a verification slow.
+// MinKeyBits is the smallest RSA modulus that is trusted, from RFC 7518 section 3.3. Smaller keys of a JWK set are
+// ignored, as are those above MaxKeyBits, which would make a verification slow.
 const (
 	MinKeyBits = 2048
 	MaxKeyBits = 8192
@@ -46,24 +45,25 @@ type Config struct {
 	Scope    string // must be among the space-separated "scope" claim, such as "push:write"
 }
 
-// Verifier verifies bearer tokens. It is safe for concurrent use, and it starts
-// no goroutine that outlives the fetch of a key set (at most 5 s).
+// Verifier verifies bearer tokens. It is safe for concurrent use, and it starts no goroutine that outlives the fetch of
+// a key set (at most 5 s).
 //
-// The key set is fetched when it is first needed and held for an hour. A token whose "kid" is not in it, or that no key of
-// its "kid" has signed, makes the set be fetched again, which is how a rotation is noticed. At most one fetch in 10 s is
-// made, however many forged tokens arrive, and all who need it share one.
+// The key set is fetched when it is first needed and held for an hour. A token whose "kid" is not in it, or that no key
+// of its "kid" has signed, makes the set be fetched again, which is how a rotation is noticed. At most one fetch in 10
+// s is made, however many forged tokens arrive, and all who need it share one.
 //
-// When the hour is over, the set is fetched again, and no token whose key is known waits for that. While the token service
-// does not answer, the old set stays in use for at most 5 minutes; after that every token is [ErrKeysUnavailable]. A newer
-// set replaces the old one whole: a key that it lacks is no longer trusted. Redirects are not followed.
+// When the hour is over, the set is fetched again, and no token whose key is known waits for that. While the token
+// service does not answer, the old set stays in use for at most 5 minutes; after that every token is
+// [ErrKeysUnavailable]. A newer set replaces the old one whole: a key that it lacks is no longer trusted. Redirects are
+// not followed.
 type Verifier struct {
 	config Config
 	keys   *keySet
 	parser *jwt.Parser
 }
 
-// New returns a Verifier. It makes no request: a relay can start before its
-// token service does. The error says which field of config is missing or wrong.
+// New returns a Verifier. It makes no request: a relay can start before its token service does. The error says which
+// field of config is missing or wrong.
 func New(config Config, opts ...Option) (*Verifier, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
@@ -121,16 +121,15 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Verify reports what token says, if all of it is right. Otherwise the error is
-// one of
-//   - [ErrInvalidToken]: not a token, not signed by the token service, expired
-//     or from the future, for another audience or of another issuer;
+// Verify reports what token says, if all of it is right. Otherwise the error is one of
+//   - [ErrInvalidToken]: not a token, not signed by the token service, expired or from the future, for another audience
+//     or of another issuer;
 //   - [ErrInsufficientScope]: a genuine token that does not carry the scope;
-//   - [ErrKeysUnavailable]: the token cannot be judged, because the key set
-//     could not be fetched before ctx ended and no earlier one in use has its key.
+//   - [ErrKeysUnavailable]: the token cannot be judged, because the key set could not be fetched before ctx ended and
+//     no earlier one in use has its key.
 //
-// Claim names are case-sensitive, and "exp", "nbf" and "iat" are JSON numbers, of dates from 1970 to 9999. No error quotes
-// any part of the token. A nil ctx is [context.Background].
+// Claim names are case-sensitive, and "exp", "nbf" and "iat" are JSON numbers, of dates from 1970 to 9999. No error
+// quotes any part of the token. A nil ctx is [context.Background].
 func (v *Verifier) Verify(ctx context.Context, token string) (Claims, error) {
 	if len(token) > MaxTokenSize {
 		return Claims{}, fmt.Errorf("%w: longer than %d bytes", ErrInvalidToken, MaxTokenSize)

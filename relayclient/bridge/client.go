@@ -46,8 +46,8 @@ type settings struct {
 // Option changes how a [Client] works.
 type Option func(*settings) error
 
-// WithHTTPClient sets the client that calls the relay and the token service, instead of one that gives up
-// dead connections soon. It is copied; the copy adds the bearer token and follows no redirects.
+// WithHTTPClient sets the client that calls the relay and the token service, instead of one that drops a dead
+// connection within seconds. It is copied; the copy adds the bearer token and follows no redirects.
 func WithHTTPClient(client *http.Client) Option {
 	return func(s *settings) error {
 		if client == nil {
@@ -136,14 +136,13 @@ func (c *Client) connect() error {
 		return fmt.Errorf("bridge: %w", err)
 	}
 	client := *c.http
-	client.Transport = &pushauth.Transport{Source: source, Base: lossNoting{client.Transport}}
+	client.Transport = &pushauth.Transport{Source: source, Base: lossRecorder{client.Transport}}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	c.source, c.http, c.registering = source, &client, make(chan struct{}, 1)
 	return nil
 }
 
-// Enabled says whether the configuration was complete. It is false for a nil and for a zero Client, which do nothing, as
-// one without a configuration does.
+// Enabled says whether the configuration was complete. It is false for a nil and for a zero Client, which do nothing.
 func (c *Client) Enabled() bool { return c != nil && c.source != nil }
 
 func (c *Client) log() *slog.Logger {

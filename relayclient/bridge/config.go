@@ -19,8 +19,8 @@ import (
 // White space, line ends and a byte order mark around a value are dropped, as they come with a file or a copied text.
 // White space, control characters and what is not UTF-8 inside one are refused, by [LoadConfig] and [New].
 //
-// A Config is plain data: safe for concurrent reads. To read it as a part of a larger configuration, give the field the
-// tag `toml:"push_relay"`; [LoadConfig] is stricter about misspelt keys.
+// To read a Config as a part of a larger configuration, give the field the tag `toml:"push_relay"`; [LoadConfig] is
+// stricter about misspelt keys.
 type Config struct {
 	URL          string      `toml:"url"`           // base URL of the push relay
 	TokenURL     string      `toml:"token_url"`     // base URL of the token service
@@ -30,7 +30,7 @@ type Config struct {
 	lookalikes []string // names in the file that are nearly ours and were not read
 }
 
-// ConfigError says what is wrong with a configuration file, and where. It is immutable and safe for concurrent use.
+// ConfigError says what is wrong with a configuration file, and where.
 type ConfigError struct {
 	Path string // as given to LoadConfig
 	Line int    // from 1; 0 when it is not known
@@ -51,13 +51,14 @@ const maxConfig = 1 << 20 // bytes of a configuration file
 
 // LoadConfig reads the [push_relay] table of the TOML file at path. Other tables are the caller's and not looked at.
 //
-// A name in the file that looks like ours and is not, such as [push-relay] or client_id before the table, is no error either;
-// [New] names it at Warn.
+// A name in the file that is nearly one of ours, such as [push-relay], or client_id before the table, is not an error;
+// [New] logs it at Warn.
 //
 // An absent table or an absent or empty field is no error: push is disabled then, see [Config.Enabled]. A file that is
 // not TOML, an unknown (misspelt) key in the table, a value that is not a string and a URL that cannot be used are a
 // [*ConfigError] that names file and line. A file that cannot be read is an error that wraps the cause, so that
-// errors.Is(err, fs.ErrNotExist) works; so is one that is not a regular file, such as a named pipe, or is larger than 1 MiB.
+// errors.Is(err, fs.ErrNotExist) works; so is one that is not a regular file, such as a named pipe, or is larger than 1
+// MiB.
 func LoadConfig(path string) (Config, error) {
 	data, _, err := regular.Read(path, maxConfig, 0)
 	if err == nil && len(data) > maxConfig {
@@ -83,8 +84,8 @@ func (c Config) missing() []string {
 	return names
 }
 
-// cleaned returns the configuration without the white space around its values. Its errors do not quote a value, which may
-// be the secret.
+// cleaned returns the configuration without the white space around its values. Its errors do not quote a value, which
+// may be the secret.
 func (c Config) cleaned() (Config, error) {
 	for _, key := range configKeys {
 		text, err := input.Text(c.get(key))
@@ -165,8 +166,8 @@ func parseConfig(path, text string) (Config, error) {
 	return config, nil
 }
 
-// looksLikeOurs says whether somebody may have meant [push_relay], or a key in it, by a key that is neither: another case or
-// spelling of the table, and our keys outside of it.
+// looksLikeOurs says whether somebody may have meant [push_relay], or a key in it, by a key that is neither: another
+// case or spelling of the table, and our keys outside of it.
 func looksLikeOurs(key toml.Key) bool {
 	name := letters(strings.Join(key, ""))
 	switch {
@@ -191,8 +192,8 @@ func letters(name string) string {
 	}, name)
 }
 
-// edits is how many characters are to be inserted, deleted or replaced to make b of a (the Levenshtein distance), or more
-// than two.
+// edits is how many characters are to be inserted, deleted or replaced to make b of a (the Levenshtein distance), or
+// more than two.
 func edits(a, b string) int {
 	if len(a) > len(b)+2 || len(b) > len(a)+2 {
 		return 3
@@ -245,7 +246,7 @@ func checkURL(key, text string) error {
 	return nil
 }
 
-// lineOf returns the line of a value, which the decoder tells only together with an error.
+// lineOf returns the line of a value. The decoder gives it only as part of an error, so lineOf makes one.
 func lineOf(md toml.MetaData, v toml.Primitive) int {
 	parse, _ := errors.AsType[toml.ParseError](md.PrimitiveDecode(v, new(refusing)))
 	return parse.Position.Line

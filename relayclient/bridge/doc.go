@@ -1,5 +1,5 @@
 // Package bridge is the push half of a bridge: the program on somebody's own machine that connects their AI agents
-// with the app on their phone. When an agent has something to say and no phone is connected, it wakes the phone.
+// with the app on their phone. When an agent has sent a message and no phone is connected, it wakes the phone.
 //
 // # Setting up
 //
@@ -12,7 +12,8 @@
 //	client_secret = "SHOWN-ONCE"
 //
 // [LoadConfig] reads that table and [New] makes a [Client] of it, one for the whole process. Without the table, or with
-// an empty field in it, the client is there and does nothing, so that the bridge needs no second path:
+// an empty field in it, the client does nothing and returns no error, so that the bridge makes the same calls in either
+// case:
 //
 //	config, err := bridge.LoadConfig("common.toml")
 //	if err != nil {
@@ -42,7 +43,8 @@
 //
 // # Waking the phone
 //
-// An [Outbox] for each agent carries its messages to the phone, keeps them while none is connected, and wakes the phone:
+// An [Outbox] for each agent carries its messages to the phone, keeps them while none is connected, and wakes the
+// phone:
 //
 //	outbox, err := bridge.NewOutbox(client, bridge.Notification{Title: "Agent Name", Body: "New activity"})
 //	if err != nil {
@@ -58,13 +60,13 @@
 //		return conn.Write(ctx, websocket.MessageText, message)
 //	})
 //
-// The Outbox wakes the phone also for what is said within the 30 s after a notification, and after a failure. A bridge with
-// buffers of its own calls [Client.Notify], which drops what is not due. Both may be called for every line that an agent
-// prints: one notification goes out per 30 s.
+// The Outbox wakes the phone also for what is said within the 30 s after a notification, and after a failure. A bridge
+// with buffers of its own calls [Client.Notify], which drops a notification within 30 s of the one before. Both may be
+// called for every line that an agent prints: one notification goes out per 30 s.
 //
 // # When something fails
 //
-// Push is never in the way of the agent. Notify returns a [Result] and has logged what a person may want to know:
+// A failure of push never disturbs the agent. Notify returns a [Result] and has logged what went wrong:
 //
 //	ERROR push notification not sent    the token service is down, or the credentials are wrong
 //	WARN  push notification not sent    the relay is down, refuses, or reached no device
@@ -84,4 +86,9 @@
 //
 // Errors are typed: [FieldError] for what was refused before any request, [RelayError] for the relay, and within it
 // [github.com/sealpush/sealpush/pushauth.TokenError] for the token service. No error and no log line holds a secret.
+//
+// # Concurrency
+//
+// A [Client] and an [Outbox] are safe for concurrent use. Configurations, devices, notifications, results and errors
+// are plain values: several goroutines may read one, and nobody may change it meanwhile.
 package bridge

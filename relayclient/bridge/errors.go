@@ -11,11 +11,11 @@ var (
 	// of this token service, or not for this client.
 	ErrUnauthorized = errors.New("bridge: the relay does not take this client's tokens")
 
-	// ErrNotDelivered is in [Result.Err] when the relay did its part and no device was reached; Result.Devices says why.
+	// ErrNotDelivered is in [Result.Err] when the relay answered and no device was reached; Result.Devices says why.
 	ErrNotDelivered = errors.New("bridge: no device was reached")
 )
 
-// RelayError says why a call to the relay failed. It is immutable and safe for concurrent use.
+// RelayError says why a call to the relay failed.
 type RelayError struct {
 	Call       string // what was called: "POST /push"
 	StatusCode int    // the answer's status, 0 when there was none
@@ -49,8 +49,8 @@ func (e *RelayError) Is(target error) bool {
 	return target == ErrUnauthorized && e.StatusCode == http.StatusUnauthorized
 }
 
-// FieldError says which field of a device, a notification or a phone's message is wrong. No request was made. It
-// never quotes the value. It is immutable and safe for concurrent use.
+// FieldError says which field of a device, a notification or a phone's message is wrong. No request was made. It never
+// quotes the value.
 type FieldError struct {
 	Field   string // as JSON spells it: "deviceToken", "platform", "bundleId", "params", "method", "message" (the whole), "title", "body"
 	Problem string // "is missing"

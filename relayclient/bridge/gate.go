@@ -22,8 +22,8 @@ type gate struct {
 
 func (g *gate) closed() bool { return g.sending != nil || !g.opens.Reached() }
 
-// remaining is how long a closed gate stays so, in whole seconds; 0 while a notification is on its way, which nobody
-// knows.
+// remaining is how long a closed gate stays closed, in whole seconds. It is 0 while a notification is on its way,
+// because that time is not known.
 func (g *gate) remaining() time.Duration { return g.opens.Remaining().Round(time.Second) }
 
 func (g *gate) busy() *gate { return &gate{sending: make(chan struct{}), failures: g.failures} }

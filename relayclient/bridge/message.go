@@ -22,16 +22,16 @@ const (
 //	{"method":"bridge/unregisterPushToken","params":{"deviceToken":"…"}}
 //
 // handled says that raw is such a message and must not be forwarded to the agent, whatever err is. When handled is
-// false err is nil and raw is somebody else's, to be forwarded as it is; that takes a scan or two, no parsing and no
-// allocation, unless raw mentions a push token or seems to spell one with escapes.
+// false, err is nil and raw is to be forwarded as it is. Such a message costs a search of its text, without parsing and
+// without an allocation, unless it mentions a push token or seems to spell one with escapes.
 //
 // raw is one message. "jsonrpc" may be missing. The platforms apns and ios, fcm and android are known. No answer is
 // produced, not even for a message with an "id": the two are notifications.
 //
-// A malformed message is handled, with a [FieldError] as err: the phone is at fault. Malformed are also a batch (JSON
-// array) with such a message among others, which is withheld as a whole; an object that gives "method" twice, or in
-// another case, one of them being ours; and text that is not JSON and mentions one of the methods. Other errors are those
-// of [Client.Register]. HandleMessage logs no error.
+// A malformed message of these two is handled, with a [FieldError] as err. The following count as malformed, too: a
+// batch (JSON array) with such a message in it, of which nothing is forwarded; an object with one of our methods that
+// gives "method" twice or in another case; and text that is not JSON and mentions one of our methods. Other errors are
+// those of [Client.Register]. HandleMessage logs no error.
 //
 // It waits for the relay, at most 20 s. A bridge whose read loop must go on meanwhile asks [IsPushMessage] first.
 func (c *Client) HandleMessage(ctx context.Context, raw []byte) (handled bool, err error) {
@@ -55,7 +55,7 @@ func IsPushMessage(raw []byte) bool {
 	return method != "" || err != nil
 }
 
-// parseMessage returns the method and the params of a message of ours, and no method for somebody else's. An error is a
+// parseMessage returns the method and the params of a message of ours, and no method for any other. An error is a
 // *FieldError and means a message of ours that cannot be handled, nor forwarded.
 func parseMessage(raw []byte) (method string, params json.RawMessage, err error) {
 	if !mayBeOurs(raw) {
@@ -111,8 +111,8 @@ func startsPushToken(text []byte) bool {
 	return true
 }
 
-// parseObject reads the members of an object one by one, for a map would hide one of two with the same name. A valid value
-// of another kind has none.
+// parseObject reads the members of an object one by one, for a map would hide one of two with the same name. A valid
+// value of another kind has none.
 func parseObject(raw []byte) (method string, params json.RawMessage, err error) {
 	methods, misspelt := 0, false
 	decoder := json.NewDecoder(bytes.NewReader(raw))
@@ -120,7 +120,7 @@ func parseObject(raw []byte) (method string, params json.RawMessage, err error) 
 		return "", nil, nil
 	}
 	for decoder.More() {
-		name, _ := decoder.Token() // no error is possible here or below, since raw is valid
+		name, _ := decoder.Token() // there is no error here or below, because raw is valid JSON
 		var value json.RawMessage
 		if decoder.Decode(&value) != nil {
 			break
@@ -128,7 +128,7 @@ func parseObject(raw []byte) (method string, params json.RawMessage, err error) 
 		switch name, _ := name.(string); {
 		case name == "params":
 			params = value
-		case strings.EqualFold(name, "method"): // some agents' decoders do not mind the case
+		case strings.EqualFold(name, "method"): // some agents' decoders ignore the case of names
 			methods++
 			var text string
 			if json.Unmarshal(value, &text) == nil && (text == methodRegister || text == methodUnregister) {

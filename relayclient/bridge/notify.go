@@ -15,8 +15,7 @@ const MaxNotificationSize = 3584
 // maxDeviceLines bounds what one answer of a relay puts into the log. More devices are summed up in one line.
 const maxDeviceLines = 10
 
-// Notification is what the phones show. The relay, Apple and Google read it: do not put there what the agent said. It is
-// plain data: safe for concurrent reads.
+// Notification is what the phones show. The relay, Apple and Google read it: do not put there what the agent said.
 type Notification struct {
 	Title string            `json:"title"`
 	Body  string            `json:"body"`
@@ -33,23 +32,21 @@ const (
 	StatusFailed    Status = "failed"    // Result.Err says why
 )
 
-// What the relay says of one device. A relay may say something else: then it is not known to have failed.
+// What the relay says of one device. After any other word of a relay, the device counts as reached.
 const (
 	DeviceSent    = "sent"
 	DeviceFailed  = "failed"
 	DeviceRemoved = "removed" // APNs or FCM does not know its token any more; the relay forgot the device
 )
 
-// DeviceResult is what became of a notification for one device. The relay does not say which device it is. It is plain
-// data: safe for concurrent reads.
+// DeviceResult is what became of a notification for one device. The relay does not say which device it is.
 type DeviceResult struct {
 	Platform string `json:"platform"` // "ios" or "android"
 	Status   string `json:"status"`   // [DeviceSent], [DeviceFailed], [DeviceRemoved], or the relay's own word
 	Reason   string `json:"reason"`   // why it was not sent, printable and at most 512 bytes; may be empty
 }
 
-// Result is what became of a notification. There is nothing to handle: it has been logged. It is plain data: safe for
-// concurrent reads.
+// Result is what became of a notification. It has been logged, so that a caller may ignore it.
 type Result struct {
 	Status  Status
 	Devices []DeviceResult // in the relay's order; nil when the relay did not say, or was not reached
@@ -64,12 +61,12 @@ type Result struct {
 // the clock and without an allocation, so that Notify can be called for every line an agent prints. Of simultaneous
 // calls one sends. A push is never repeated by itself, save once with another token after a 401.
 //
-// Any 2xx is a success and uses up the cooldown, whether the answer can be read or not, unless it says in so many words
-// that it failed ("ok" is false) or that every device failed or was removed. That no device is registered is a success.
+// Any 2xx is a success and uses up the cooldown, whether the answer can be read or not, unless it says that it failed
+// ("ok" is false) or that every device failed or was removed. An answer that no device is registered is a success, too.
 //
-// After a failure the next try waits 1 s, after the next one 2 s, doubling up to 30 s until one succeeds. A failure after
-// which a phone may have been woken all the same uses up the cooldown as well: the relay answered 5xx, or the request
-// went out and its answer was lost.
+// After a failure the next try waits 1 s, after the next one 2 s, doubling up to 30 s until one succeeds. A failure
+// after which a phone may have been woken all the same uses up the cooldown as well: the relay answered 5xx, or the
+// request went out and its answer was lost.
 //
 // Result.Err is a [FieldError] for an empty title or body and for more than [MaxNotificationSize] bytes, matches
 // [ErrNotDelivered] when every device failed or was removed, is ctx.Err() when ctx had ended before anything was sent,
@@ -94,7 +91,7 @@ func (c *Client) notify(ctx context.Context, n Notification, open *gate) Result 
 	if err == nil {
 		err = ctx.Err()
 	}
-	if err != nil { // without the relay's doing, which is no reason to make the next call wait
+	if err != nil { // the relay was not called, so the next call need not wait
 		return c.failed(ctx, nil, err)
 	}
 	start, busy := time.Now(), open.busy()
@@ -123,7 +120,7 @@ func (c *Client) notify(ctx context.Context, n Notification, open *gate) Result 
 	return Result{Status: StatusSent, Devices: said.Results}
 }
 
-// check finds what the relay could not pass on.
+// check refuses what the relay could not pass on.
 func (n Notification) check() error {
 	switch {
 	case n.Title == "":
@@ -137,7 +134,7 @@ func (n Notification) check() error {
 	return nil
 }
 
-// judge logs which devices were not reached. If none was, it returns an error, and that nobody was woken.
+// judge logs which devices were not reached. It returns an error if none was; mayHaveWoken is then false.
 func (c *Client) judge(ctx context.Context, devices []DeviceResult) (mayHaveWoken bool, err error) {
 	reached, lost := 0, 0
 	for _, device := range devices {
@@ -165,7 +162,7 @@ func (c *Client) judge(ctx context.Context, devices []DeviceResult) (mayHaveWoke
 	return true, nil
 }
 
-// debounced is called ten thousand times a second: what nobody reads is not put together.
+// debounced may be called ten thousand times a second, so it builds the log line only if that is written.
 func (c *Client) debounced(ctx context.Context, closed *gate) Result {
 	if log := c.log(); log.Enabled(ctx, slog.LevelDebug) {
 		log.DebugContext(ctx, "push notification debounced", "remaining", closed.remaining())

@@ -39,11 +39,11 @@ var (
 //
 // # Waking the phones
 //
-// An Outbox owes the phones a wake-up for each message that no client has taken. It sends one with [Client.Notify] while no
-// client is attached: at once, or as soon as the cooldown is over. One that the relay accepted is for all messages
-// that had come when it was sent; only a later message owes another. After a failure the Outbox tries again, as soon as
-// Notify does, until one is accepted or a client has taken all messages. When that has gone on for an hour since the last
-// message, it waits for the next one.
+// An Outbox owes the phones a wake-up for each message that no client has taken. It sends one with [Client.Notify]
+// while no client is attached: at once, or as soon as the cooldown is over. One that the relay accepted is for all
+// messages that had come when it was sent; only a later message owes another. After a failure the Outbox tries again,
+// as soon as Notify does, until one is accepted or a client has taken all messages. When that has gone on for an hour
+// since the last message, it waits for the next one.
 //
 // An Outbox is safe for concurrent use. [Outbox.Close] it when its agent is gone. The zero Outbox is a closed one. It
 // prints without its messages.
@@ -91,8 +91,8 @@ func WithMaxMessages(n int) OutboxOption {
 	}
 }
 
-// WithMaxBytes sets how much is kept, the sum of the messages' lengths, instead of [DefaultOutboxBytes]. It must be no less
-// than the longest message: a longer one is dropped.
+// WithMaxBytes sets how much is kept, the sum of the messages' lengths, instead of [DefaultOutboxBytes]. It must be no
+// less than the longest message: a longer one is dropped.
 func WithMaxBytes(n int) OutboxOption {
 	return func(s *outboxSettings) error {
 		if n < 1 {
@@ -115,8 +115,8 @@ func WithResults(f func(Result)) OutboxOption {
 	}
 }
 
-// NewOutbox returns an Outbox for one agent. It wakes the phones with the notification, for instance
-// {"Agent Name", "New activity"}; one that no relay takes is a [FieldError] here. A nil or disabled client wakes nobody.
+// NewOutbox returns an Outbox for one agent. It wakes the phones with the notification, for instance {"Agent Name",
+// "New activity"}; one that no relay takes is a [FieldError] here. A nil or disabled client wakes nobody.
 func NewOutbox(client *Client, notification Notification, opts ...OutboxOption) (*Outbox, error) {
 	if err := notification.check(); err != nil {
 		return nil, err
@@ -145,10 +145,10 @@ func NewOutbox(client *Client, notification Notification, opts ...OutboxOption) 
 // before it. While none is, it is kept, and the phones are woken in the background.
 //
 // When there is no room for it and no client is attached, the message is dropped and counted, with the error
-// [ErrOutboxFull]: those kept are what leads up to now, and the newer ones make no sense without them. When a client
-// is attached but slow, Send waits for room, as a write to the connection would: the agent slows down and nothing
-// is lost. ctx bounds that wait; nil is context.Background(). A message that is longer than all that may be kept is
-// dropped always.
+// [ErrOutboxFull]. The older messages are kept because the newer ones make no sense without them. When a client is
+// attached but slow, Send waits for room, as a write to the connection would: the agent slows down and nothing is lost.
+// ctx bounds that wait; nil is context.Background(). A message that is longer than all that may be kept is dropped
+// always.
 func (o *Outbox) Send(ctx context.Context, message []byte) error {
 	if ctx == nil {
 		ctx = context.Background()
@@ -183,8 +183,10 @@ func (o *Outbox) put(message []byte) (wait <-chan struct{}, dropped int, err err
 	if full && o.attached > 0 && len(message) <= o.maxBytes {
 		return o.changed, 0, nil
 	}
-	o.owed, o.failing = true, time.Time{}
-	o.wake()
+	if !full || o.attached == 0 {
+		o.owed, o.failing = true, time.Time{}
+		o.wake()
+	}
 	if full {
 		o.dropped++
 		if !o.dropping {
@@ -213,10 +215,10 @@ func (o *Outbox) wake() {
 func (o *Outbox) wakeUp() {
 	for o.owes() && o.client.awaitOpen(o.ctx) == nil {
 		if !o.owes() {
-			return // a client came during the wait
+			return // a client was attached during the wait
 		}
 		o.mu.Lock()
-		o.owed = false // a message that comes from now on owes another wake-up
+		o.owed = false // each message from now on needs another wake-up
 		o.mu.Unlock()
 		result := o.client.Notify(o.ctx, o.notification)
 		if result.Status != StatusSent && !o.owesStill(result) {
@@ -228,7 +230,7 @@ func (o *Outbox) wakeUp() {
 	}
 }
 
-// owes says whether a wake-up is to be sent. If not, wakeUp ends.
+// owes reports whether a wake-up is to be sent. If not, wakeUp ends.
 func (o *Outbox) owes() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -236,7 +238,7 @@ func (o *Outbox) owes() bool {
 	return o.waking
 }
 
-// owesStill takes back that a wake-up was sent. It returns false when that is given up.
+// owesStill records that the wake-up failed and is still needed. It returns false when the Outbox stops trying.
 func (o *Outbox) owesStill(result Result) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -248,11 +250,11 @@ func (o *Outbox) owesStill(result Result) bool {
 			return false
 		}
 	}
-	o.owed = o.owed || len(o.queue) > 0 // a client may have taken them all meanwhile
+	o.owed = o.owed || len(o.queue) > 0 // or a client has taken all messages meanwhile
 	return true
 }
 
-// change tells those who wait. o.mu is held.
+// change wakes the goroutines that wait for a change. o.mu is held.
 func (o *Outbox) change() {
 	close(o.changed)
 	o.changed = make(chan struct{})
@@ -264,9 +266,9 @@ func (o *Outbox) change() {
 // it starts none, and write is called by one goroutine at a time.
 //
 // A message whose write returned nil is done. One whose write failed is kept and written to the next client, and the
-// phones are woken for it unless they have been. What a socket had taken and the phone had not when the network broke is lost: where that
-// must not be, the app acknowledges and write waits for it. write must return when its context ends; only then does the
-// next client get its turn. It must not keep or change the message.
+// phones are woken for it unless they have been. A message that was in a socket's buffer when the network broke is
+// lost. Where that must not happen, the app acknowledges each message and write waits for that. write must return when
+// its context ends; only then does the next client get its turn. It must not keep or change the message.
 func (o *Outbox) Attach(ctx context.Context, write func(ctx context.Context, message []byte) error) error {
 	if ctx == nil {
 		ctx = context.Background()
@@ -301,7 +303,7 @@ func (o *Outbox) Attach(ctx context.Context, write func(ctx context.Context, mes
 	}
 }
 
-// enter makes the caller the attached client and sends the one before away.
+// enter makes the caller the attached client, and ends the Attach call of the one before.
 func (o *Outbox) enter(detach context.CancelFunc) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -312,7 +314,7 @@ func (o *Outbox) enter(detach context.CancelFunc) {
 	o.attached++
 }
 
-// leave ends what enter began. What the client did not take may be a reason to wake the phones.
+// leave undoes enter. It wakes the phones if messages are left that need it.
 func (o *Outbox) leave() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -322,10 +324,10 @@ func (o *Outbox) leave() {
 	}
 	o.detach = nil
 	o.wake()
-	o.change() // a Send that waits for room waits in vain now
+	o.change() // a Send that waits for room must stop: nobody will take messages now
 }
 
-// next returns the oldest message, and waits until there is one.
+// next waits for a message and returns the oldest.
 func (o *Outbox) next(ctx context.Context) ([]byte, error) {
 	for {
 		if ctx.Err() != nil {

@@ -11,8 +11,7 @@ import (
 // PairingResponse is what a bridge answers when an app scans its QR code. The app takes the presence of pushRelayUrl
 // as the sign that push is configured: then it asks for permission and sends bridge/registerPushToken.
 //
-// AuthToken is a secret that the app must get: encoding/json carries it, while fmt verbs and slog do not. A
-// PairingResponse is plain data: safe for concurrent reads.
+// AuthToken is a secret that the app must get: encoding/json carries it, while fmt verbs and slog do not.
 type PairingResponse struct {
 	URL             string      `json:"url"`      // of the bridge's WebSocket: "wss://192.168.1.100:3001"
 	Protocol        string      `json:"protocol"` // "acp"

@@ -14,7 +14,7 @@ import (
 // maxField bounds a device token and a bundle id, in bytes. APNs and FCM tokens are a few hundred at most.
 const maxField = 4096
 
-// Device is a phone as it introduces itself to the bridge. It is plain data: safe for concurrent reads.
+// Device is a phone as it introduces itself to the bridge.
 type Device struct {
 	Token    secret.Text // the device token that APNs or FCM gave to the app; anybody who knows it can wake the phone
 	Platform string      // "ios" or "apns", "android" or "fcm"
@@ -27,9 +27,9 @@ type Device struct {
 // within one, a [pushauth.TokenError]. Transient failures are retried; a call takes at most 20 s. When push is
 // disabled Register checks the device and does nothing. A nil ctx is context.Background().
 //
-// Register and [Client.Unregister] of one Client reach the relay one after the other, in the order in which they were called:
-// the deployed relay reads, changes and writes its list of devices, and of several calls at once it keeps one. The wait for
-// those before counts towards the 20 s.
+// Register and [Client.Unregister] of one Client reach the relay one after the other, in the order in which they were
+// called: the deployed relay reads, changes and writes its list of devices, and of several calls at once it keeps one.
+// The wait for those before counts towards the 20 s.
 func (c *Client) Register(ctx context.Context, device Device) error {
 	platform, err := device.check()
 	if err != nil {

@@ -32,7 +32,7 @@ type reply struct {
 type call struct {
 	method, path string
 	body         any
-	registers    bool     // or unregisters: repeated over transient failures, one such call after the other
+	registers    bool     // registers or unregisters: such calls are repeated after transient failures, and made one after the other
 	secrets      []string // that the answer might echo
 }
 
@@ -82,8 +82,8 @@ func (c *Client) do(ctx context.Context, r call) (said reply, acted bool, err er
 	return said, acted, nil
 }
 
-// parseReply reads an answer. A relay may say nothing, and members of a type that we do not know; what is no JSON object is
-// from somebody else.
+// parseReply reads an answer. A relay may say nothing, and members of a type that we do not know; an answer that is not
+// a JSON object is not a relay's.
 func parseReply(body []byte, status int) (said reply, err error) {
 	if len(body) == 0 && status == http.StatusNoContent {
 		return reply{}, nil
@@ -137,20 +137,20 @@ func encode(v any) ([]byte, error) {
 // relay.
 type lostKey struct{}
 
-// lossNoting is a transport that notes what lostKey says. It stands below the bearer token's, for a request that is sent
-// twice may be lost once.
-type lossNoting struct {
+// lossRecorder is a transport that sets the flag of lostKey. It is the base of the transport that adds the bearer
+// token, because of a request that is sent twice only one attempt may be lost.
+type lossRecorder struct {
 	base http.RoundTripper // nil for http.DefaultTransport
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (t lossNoting) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t lossRecorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	base := cmp.Or(t.base, http.DefaultTransport)
 	lost, ok := req.Context().Value(lostKey{}).(*atomic.Bool)
 	if !ok {
 		return base.RoundTrip(req)
 	}
-	// A relay acts on nothing before it has the whole header. A transport of the caller's own may not trace what it does.
+	// A relay does nothing before it has the whole header. The caller's own transport may not support tracing.
 	var traced, connected, wrote atomic.Bool
 	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
 		GetConn:      func(string) { traced.Store(true) },
@@ -168,7 +168,7 @@ func (t lossNoting) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // CloseIdleConnections passes the call of [http.Client.CloseIdleConnections] on.
-func (t lossNoting) CloseIdleConnections() {
+func (t lossRecorder) CloseIdleConnections() {
 	if base, ok := cmp.Or(t.base, http.DefaultTransport).(interface{ CloseIdleConnections() }); ok {
 		base.CloseIdleConnections()
 	}
@@ -185,14 +185,14 @@ func isTokenError(err error) bool {
 	return ok
 }
 
-// scrub makes what the relay says of a device fit to print.
+// scrub makes what the relay says of a device safe to print.
 func (d *DeviceResult) scrub(secrets []string) {
 	for _, text := range []*string{&d.Platform, &d.Status, &d.Reason} {
 		*text = answer.Line(head(*text), secrets...)
 	}
 }
 
-// head is more of a text than answer.Line keeps, and little enough to search for secrets.
+// head cuts a text to what is longer than answer.Line keeps and short enough to search for secrets.
 func head(text string) string { return text[:min(len(text), 4*answer.MaxText)] }
 
 // bearer is the token that the answered request carried.

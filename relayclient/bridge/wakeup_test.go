@@ -226,6 +226,22 @@ func TestCloseDuringTheCooldown(t *testing.T) {
 	})
 }
 
+// A message that was too long to be kept, and came while the app was there, is no reason to ring when the app leaves.
+func TestNothingIsOwedForWhatWasDroppedWhileAClientWasThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service, client := newClient(t)
+		outbox := newOutbox(t, client, 0, bridge.WithMaxBytes(10))
+		detach := attach(t, outbox, &phoneConn{})
+		if err := outbox.Send(t.Context(), make([]byte, 11)); !errors.Is(err, bridge.ErrOutboxFull) {
+			t.Error(err)
+		}
+		detach()
+		advance(time.Minute)
+		synctest.Wait()
+		wantPushes(t, service, 0)
+	})
+}
+
 func TestOutboxIsBoundedInBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		outbox := newOutbox(t, nil, 0, bridge.WithMaxBytes(10))

@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// copyAccess gives an open file the permissions and the group of another, and its owner when we are root: a registry that
-// root once writes stays the service's. Everything is done to the open file, never by its name, which somebody who may
-// write in the directory can make a link to another file.
+// copyAccess gives an open file the permissions and the group of another, and its owner when we are root: a registry
+// that root once writes stays the service's. Everything is done to the open file, never by its name, which somebody who
+// may write in the directory can make a link to another file.
 //
-// Where the group cannot be kept, ours gets no more access than everybody had.
+// Where the group cannot be kept, the new file's group gets no more access than everybody had.
 func copyAccess(f *os.File, like fs.FileInfo) error {
 	have, err := f.Stat()
 	if err != nil {
@@ -63,5 +63,5 @@ func mayFollow(me, linkOwner, dirOwner int, dirMode fs.FileMode) bool {
 
 func owner(info fs.FileInfo) *syscall.Stat_t { return info.Sys().(*syscall.Stat_t) }
 
-// busy is for Windows.
+// busy is always false: only Windows refuses to replace a file that is open.
 func busy(error) bool { return false }

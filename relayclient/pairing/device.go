@@ -17,12 +17,12 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// Device is one paired phone. It is a plain value, safe to copy and to read from many goroutines.
+// Device is one paired phone.
 type Device struct {
 	ID        string         // 16 lower-case hex digits, chosen when the phone was first paired
 	Name      string         // what its owner calls it, at most 64 characters
 	Platform  string         // such as "ios", at most 32 characters
-	PushToken secret.Text    // the platform's push token, opaque to us, at most 512 characters
+	PushToken secret.Text    // what the push service knows the phone by, in any form, at most 512 characters
 	Suite     seal.Suite     // the suite of its key, which this version need not know
 	PublicKey seal.PublicKey // what alerts to this phone are sealed to; no two devices share one
 	StoredKey string         // the key as it is stored, where PublicKey is zero because it cannot be read
@@ -34,8 +34,8 @@ type Device struct {
 }
 
 // ReadKey is for a [Store] that reads a device: it sets Suite, PublicKey, StoredKey and Unusable from the suite and the
-// public key as they are stored. A suite that is empty is [seal.X25519]. Call it when ID and PushToken are set: a device
-// without them is unusable too.
+// public key as they are stored. A suite that is empty is [seal.X25519]. Call it when ID and PushToken are set: a
+// device without them is unusable too.
 func (d *Device) ReadKey(suite, publicKey string) {
 	d.Suite = cmp.Or(seal.Suite(suite), seal.X25519)
 	d.PublicKey, d.StoredKey = seal.PublicKey{}, ""
@@ -83,8 +83,8 @@ func (d Device) updated() time.Time {
 	return d.UpdatedAt
 }
 
-// phone tells whether two devices are one phone: they are when they have one push token. Tokens of Apple's service are
-// hex digits, whose case does not matter.
+// phone identifies the phone by its push token: two devices with the same push token are the same phone. The case of
+// hex digits, as in the tokens of Apple's service, does not matter.
 func (d Device) phone() string {
 	token := d.PushToken.Reveal()
 	if strings.Trim(token, "0123456789abcdefABCDEF") == "" {
@@ -158,7 +158,7 @@ const timeLayout = "2006-01-02T15:04:05-07:00"
 
 func formatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
 
-// parseTime returns the zero time for what is not RFC 3339: a phone does not go unpaged over its date.
+// parseTime returns the zero time for what is not RFC 3339: a phone with an unreadable date is still paged.
 func parseTime(s string) time.Time {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {

@@ -20,14 +20,20 @@
 //
 // # The handler authenticates nobody
 //
-// Whoever can reach [Handler] can pair a phone of theirs and read every alert from then on. It checks no token, no
+// Anybody who can reach [Handler] can pair a phone and read every alert from then on. It checks no token, no
 // session and no address. The caller must put a check in front of it, and serve it over TLS or on a loopback address:
 // docs/daemon.md shows a bearer token compared in constant time. The fingerprint in its answers is for a person
-// to compare with the one the phone shows, so that nobody can have put another key in between.
+// to compare with the one the phone shows, so that a key that was replaced on its way is noticed.
+//
+// # Links
+//
+// A person pairs a phone by pointing its camera at a QR code. The code holds a [Link]: the daemon's name, the URL of the
+// handler as the phone reaches it, and the bearer token. [PhoneAddresses] says what that URL may be, and package qr draws
+// the code.
 //
 // # When the store is down
 //
-// An alert is sent to the phones that were last known, so that a page does not depend on a database: see
+// An alert is sent to the phones that were last known, so that it does not depend on a database: see
 // [Registry.Recipients]. What people do (list, pair, revoke) always asks the store and fails with [ErrUnavailable]; the
 // handler answers 503.
 //
@@ -38,6 +44,11 @@
 //
 // # Secrets
 //
-// A push token and the salt are secrets, and each is a [secret.Text]. Both are in the store as they are: protect the
-// file or the database.
+// A push token and the salt are secrets, and each is a [secret.Text]. The store has both in clear: protect the file or
+// the database.
+//
+// # Concurrency
+//
+// A [Registry], a [FileStore], an [SQLStore] and the [Handler] are safe for concurrent use. Devices, requests, results
+// and errors are plain values: several goroutines may read one, and nobody may change it meanwhile.
 package pairing

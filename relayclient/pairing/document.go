@@ -32,8 +32,9 @@ func newDocument() *document {
 	return &document{members: map[string]json.RawMessage{"version": json.RawMessage("1")}}
 }
 
-// parseDocument refuses what is not a registry file. One device that is wrong is no reason to: it becomes a record with
-// that is unusable. A version above 1 is none either, as long as the members we know still have the types we know.
+// parseDocument returns an error for what is not a registry file. A device that cannot be used is no error: it becomes
+// a record that says why. A version above 1 is no error as long as the members that we know have the types that we
+// know.
 func parseDocument(data []byte) (*document, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("not UTF-8")
@@ -91,7 +92,8 @@ func parseRecord(raw json.RawMessage) record {
 	} {
 		errs = append(errs, decodeMember(rec.fields, f.name, f.value))
 	}
-	// A phone does not go unpaged over when or by whom it was paired, and pairing it again would not mend the first two.
+	// Errors in these four are ignored: they are no reason not to page the phone, and pairing it again would not change
+	// the first two.
 	_ = decodeMember(rec.fields, "createdAt", &created)
 	_ = decodeMember(rec.fields, "createdBy", &d.CreatedBy)
 	_ = decodeMember(rec.fields, "updatedAt", &updated)

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/sealpush/sealpush/relayclient/pairing"
+	"github.com/sealpush/sealpush/secret"
 )
 
 func Example() {
@@ -72,6 +73,28 @@ func ExampleParseRequest() {
 	_, err := pairing.ParseRequest(strings.NewReader(`{"name": "  ", "platform": "ios"}`))
 	fmt.Println(err)
 	// Output: pairing: name must be a non-empty string
+}
+
+// A link for an API that listens on an address of the network. PhoneAddresses refuses one that no phone can reach.
+func ExampleLink() {
+	addresses, err := pairing.PhoneAddresses("192.168.1.7:8787")
+	if err != nil {
+		log.Fatal(err)
+	}
+	link := pairing.Link{Name: "node-a", URL: "http://" + addresses[0], Token: secret.New("s3cret-token")}
+	fmt.Println(link.JSON())
+	text, err := link.At("https://relay.example/alerts") // to be shown as a QR code: see package qr
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(text)
+
+	_, err = pairing.PhoneAddresses("127.0.0.1:8787")
+	fmt.Println(err)
+	// Output:
+	// {"v":1,"name":"node-a","url":"http://192.168.1.7:8787","token":"s3cret-token"}
+	// https://relay.example/pair#eyJ2IjoxLCJuYW1lIjoibm9kZS1hIiwidXJsIjoiaHR0cDovLzE5Mi4xNjguMS43Ojg3ODciLCJ0b2tlbiI6InMzY3JldC10b2tlbiJ9
+	// pairing: the API listens on this machine only, so no phone can reach it: it listens on 127.0.0.1:8787
 }
 
 // requireToken lets requests through that carry the bearer token. It compares digests, in constant time, so that

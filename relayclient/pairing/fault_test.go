@@ -341,7 +341,7 @@ func TestRideOut(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start, calls := time.Now(), 0
-				err := rideOut(t.Context(), busy, func() error {
+				err := retryBusy(t.Context(), busy, func() error {
 					calls++
 					return c.errs[min(calls, len(c.errs))-1]
 				})
@@ -355,7 +355,7 @@ func TestRideOut(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			err := rideOut(ctx, busy, func() error { return errBusy })
+			err := retryBusy(ctx, busy, func() error { return errBusy })
 			if !errors.Is(err, errBusy) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("got %v", err)
 			}

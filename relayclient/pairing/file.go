@@ -15,30 +15,30 @@ import (
 // maxFile is the largest registry file that is read, in bytes: room for tens of thousands of phones.
 const maxFile = 16 << 20
 
-// FileStore keeps the registry in one JSON file, in the format of the deployed daemon (version 1), so that Go and Python
-// processes can share it. It is safe for concurrent use, by goroutines and by processes.
+// FileStore keeps the registry in one JSON file, in the format of the deployed daemon (version 1), so that Go and
+// Python processes can share it. It is safe for concurrent use, by goroutines and by processes.
 //
 // The file is read anew on every call. It is replaced as a whole, so that a reader sees the old registry or the new one
 // and a crash at any moment leaves one of them; a write has reached the disk when the call returns. Writers take turns
 // through a lock on a second file, the registry's name with ".lock" after it, which stays. A program that does not know
-// that lock is noticed when it changes the file while we prepare a new one: we start over from its change. It can still
-// undo ours, when it reads the file before our change and writes it after: pair and revoke from one such program, or from
-// programs that use this package.
+// that lock is noticed when it changes the file while we prepare a new one: we start over from its change. Such a
+// program can still undo our change, when it reads the file before it and writes after it: pair and revoke phones with
+// one such program, or with programs that use this package.
 //
-// A missing file is an empty registry; one of 0 bytes is not, as a copy or a full disk may have cut it off. A new file has
-// mode 0600, as it holds push tokens and the salt. A file that is there keeps its permissions and its group, and so does
-// the lock; it keeps its owner when root writes it. The file cannot be a mount point, as nothing can take its place:
-// mount its directory. A symbolic link is followed, and the file it points to is replaced; a link of another user, other
-// than root, is refused in a directory where that user can write. Members of the file and of its devices that this version does not know are kept, and so is a version number above 1.
-// A device in it that cannot be used (a low-order key, no push token) is skipped, and stays until it is revoked or its
-// phone pairs again.
+// A missing file is an empty registry. A file of 0 bytes is a [CorruptError]: a copy or a full disk may have cut it
+// off. A new file has mode 0600, as it holds push tokens and the salt. A file that is there keeps its permissions and
+// its group, and so does the lock; it keeps its owner when root writes it. The file cannot be a mount point, as nothing
+// can take its place: mount its directory. A symbolic link is followed, and the file it points to is replaced; a link
+// of another user, other than root, is refused in a directory where that user can write. Members of the file and of its
+// devices that this version does not know are kept, and so is a version number above 1. A device in it that cannot be
+// used (a low-order key, no push token) is skipped, and stays until it is revoked or its phone pairs again.
 type FileStore struct {
 	path string
 	turn chan struct{} // holds one value while a goroutine writes
 }
 
-// CorruptError says that a registry file is there but is not one, and so is neither read nor written until somebody
-// repairs or removes it: writing would lose the phones that are in it. It is a plain value.
+// CorruptError says that a registry file is there but is not one, so that it is neither read nor written until somebody
+// repairs or removes it: writing would lose the phones that are in it.
 type CorruptError struct {
 	Path string
 	Err  error // what is wrong with it

@@ -10,7 +10,7 @@ import (
 )
 
 // Tester sends a test alert to one paired phone, for POST /push/devices/{id}/test. It returns the relay's HTTP status,
-// 0 when there was none, and what went wrong. The error's text reaches the caller over HTTP, save that of
+// 0 when there was none, and what went wrong. The error's text reaches the caller over HTTP, except that of
 // [ErrUnavailable], so it must quote no secret. An id that is not paired is [ErrUnknownDevice]. Requests call it at the
 // same time, so it must be safe for concurrent use; relayclient's Notifier.Test is one.
 type Tester func(ctx context.Context, deviceID string) (status int, err error)
@@ -19,8 +19,8 @@ type Tester func(ctx context.Context, deviceID string) (status int, err error)
 type HandlerOption func(*handler) error
 
 // WithCaller tells the handler who makes a request: caller returns the label of the token that the request was let in
-// with, which becomes CreatedBy and UpdatedBy of the phones it pairs. Without it they are "", null in JSON. Requests call
-// it at the same time.
+// with, which becomes CreatedBy and UpdatedBy of the phones it pairs. Without it they are "", null in JSON. Requests
+// call it at the same time.
 func WithCaller(caller func(*http.Request) string) HandlerOption {
 	return func(h *handler) error {
 		if caller == nil {
@@ -32,8 +32,8 @@ func WithCaller(caller func(*http.Request) string) HandlerOption {
 }
 
 // WithOwnDevicesOnly lets only the caller that first paired a phone pair it again, replace it by another key, or revoke
-// it; others are answered 403, and so is everybody about a phone of which nobody knows who paired it. It needs
-// [WithCaller]. Listing and test alerts stay open to all callers.
+// it; others are answered 403. A phone whose CreatedBy is "" can be changed by nobody. It needs [WithCaller]. Listing
+// and test alerts stay open to all callers.
 func WithOwnDevicesOnly() HandlerOption {
 	return func(h *handler) error {
 		h.ownOnly = true
@@ -52,11 +52,11 @@ func WithOwnDevicesOnly() HandlerOption {
 // [WithOwnDevicesOnly]; 404 for an unknown id, 405, 413 for a body over [MaxRequest] bytes, 503 when the store fails,
 // whose details are in the log only, 507 when there is no room for another phone ([ErrFull]). A body is read as JSON in
 // UTF-8 whatever its content type is, unless that names another charset: 400. Push tokens are cut to their last six
-// characters, public keys are whole and come with their fingerprints. All devices that have an id are listed, also those
-// that cannot be used: sealableHere says whether this node can seal to a device.
+// characters, public keys are whole and come with their fingerprints. All devices that have an id are listed, also
+// those that cannot be used: sealableHere says whether this node can seal to a device.
 //
-// It does not authenticate anybody and sends no CORS headers: who can reach it decides who is paged. Put a check in
-// front, as docs/daemon.md does, and give the server timeouts. The error says which argument is wrong.
+// It does not authenticate anybody and sends no CORS headers: anybody who can reach it decides who is paged. Put a
+// check in front, as docs/daemon.md does, and give the server timeouts. The error says which argument is wrong.
 func Handler(reg *Registry, test Tester, opts ...HandlerOption) (http.Handler, error) {
 	if reg == nil {
 		return nil, errors.New("pairing: Handler needs a registry")
@@ -107,7 +107,7 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 	}
 	views := make([]deviceView, 0, len(devices))
 	for _, d := range devices {
-		if d.ID != "" { // else nobody could revoke it
+		if d.ID != "" { // without an id it could not be revoked
 			views = append(views, d.view())
 		}
 	}

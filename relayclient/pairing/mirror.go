@@ -15,23 +15,23 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// How long the sending path lives on what it has, and how long it waits for something newer.
+// For how long alerts are sent by a copy of the store, and for how long they wait for a newer one.
 const (
-	mirrorAge = 60 * time.Second // a copy of the store that is older is read anew
-	quietTime = 5 * time.Second  // so long the store is left alone after a failure, or after it had nobody to page
-	copyWait  = 2 * time.Second  // an alert that has a copy to go by waits no longer for a newer one
+	mirrorAge = 60 * time.Second // the age at which the copy is read anew
+	quietTime = 5 * time.Second  // the time without a read after a failure, or after the store had nobody to page
+	copyWait  = 2 * time.Second  // how long an alert waits for a newer copy when there is one already
 )
 
-// errSlow is the cause of ErrUnavailable when an alert goes by its copy, as the store is still silent.
+// errSlow is the cause of ErrUnavailable when an alert is sent by the copy because the store has not answered yet.
 var errSlow = errors.New("the store has not answered yet")
 
-// Recipients is what it takes to page: to whom, and under which salt. It is usable whatever Err says; only when Err is
-// nil do no Devices mean that nobody can be paged, and no Skipped either that nobody is paired. It is a plain value.
+// Recipients is what an alert needs: the phones to page and the salt. It can be used whatever Err is. When Err is nil,
+// an empty Devices means that nobody can be paged, and an empty Skipped too that no phone is paired.
 type Recipients struct {
 	Devices []Device    // one for each phone, the first paired first; the slice belongs to the caller
 	Skipped []error     // why each of the other paired phones cannot be paged from here, as Device.Unusable
 	Salt    secret.Text // of the collapse ids; never empty
-	Err     error       // wraps ErrUnavailable when Devices are the last known ones, for want of an answer from the store
+	Err     error       // wraps ErrUnavailable when the store did not answer and Devices are the last known ones
 }
 
 // mirror is the copy of the store that alerts are sent by. Its zero value is one never read.
@@ -40,38 +40,38 @@ type mirror struct {
 	ownSalt secret.Text // of this process, until the store yields one
 	salt    secret.Text // of the store; once known, it stays
 	devices []Device    // as last read, with this process's own writes since
-	page    []Device    // those of them that alerts go to
+	page    []Device    // those that alerts are sent to
 
 	began  time.Time      // when the read that gave the copy began
-	reads  int            // that became the copy
-	writes int            // of this process: a read that one of them overlaps may lack it
-	stale  clock.Deadline // from when on the store must be read anew; reached when it was never read
+	reads  int            // how many reads became the copy
+	writes int            // of this process: a read that was under way during one may lack it
+	stale  clock.Deadline // when the store must be read anew; reached when it was never read
 
 	err     error          // why the last read failed; nil when it did not
-	retryAt clock.Deadline // after a failure, from when on the store is asked again
+	retryAt clock.Deadline // after a failure, when the store is asked again
 	refresh *refresh       // the read in flight for alerts; nil when there is none
 
 	told        []string // the findings that the log already has
 	foreignTold []string // the devices of foreign suites that the log already has
-	saltTold    bool     // that the log told of the missing salt
+	saltTold    bool     // the log has said that there is no salt
 }
 
 // refresh is one read of the store for all alerts that wait for it.
 type refresh struct {
 	since  time.Time     // when waiting for it began; with a copy in hand, all alerts together wait copyWait
-	loaded chan struct{} // closed when it gave a copy, and may still want a salt, or gave up
+	loaded chan struct{} // closed when there is a copy (the salt may come later), or the read failed
 	done   chan struct{} // closed at its end
 }
 
 // Recipients returns the phones to page and the salt of their collapse ids, for the path of an alert: it never fails.
 //
-// It answers from a copy of the store that is at most 60 seconds old, or 5 seconds when it had nobody to page, and reads
-// a new one when it is older. Whatever else this Registry reads or writes changes the copy at once. When the store does
-// not answer, alerts that have somebody to page by the old copy wait for it 2 seconds together, and each at most a
-// quarter of what remains until its context's deadline; the others wait 10 seconds at most. After a failure the store
-// is left alone for 5 seconds; the answer is what was last known, and the log says that the registry is unavailable.
-// Until the store yields a salt, the answer has one of this process, and the log says what that costs. When ctx ends,
-// the answer is what is known by then.
+// It answers from a copy of the store that is at most 60 seconds old, or 5 seconds when it had nobody to page, and
+// reads a new one when it is older. Whatever else this Registry reads or writes changes the copy at once. When the
+// store does not answer, alerts that have somebody to page by the old copy wait for it 2 seconds together, and each at
+// most a quarter of what remains until its context's deadline; the others wait 10 seconds at most. For 5 seconds after
+// a failure the store is not asked; the answer is what was last known, and the log says that the registry is
+// unavailable. Until the store has given a salt, the answer has a salt of this process's own, and the log says what
+// that costs. When ctx ends, the answer is what is known by then.
 //
 // A phone that the registry holds twice is paged once, by the record that was paired last: what was sealed to an older
 // key could not be opened, and the relay would take one of the two for a repetition of the other.
@@ -88,7 +88,7 @@ func (r *Registry) Recipients(ctx context.Context) Recipients {
 			return m.recipients(m.err)
 		}
 		m.refresh = &refresh{time.Now(), make(chan struct{}), make(chan struct{})}
-		go r.readForAlerts(context.WithoutCancel(ctx), m.refresh) // one for all callers, so not to end with the first
+		go r.readForAlerts(context.WithoutCancel(ctx), m.refresh) // it serves all callers, so it must not end with the first one's context
 	}
 	inFlight := m.refresh
 	slow := m.wait(ctx, inFlight)
@@ -101,8 +101,8 @@ func (r *Registry) Recipients(ctx context.Context) Recipients {
 	return m.recipients(m.err)
 }
 
-// wait waits for the end of a refresh, or until it is better to page by the copy. It returns why it did not wait longer.
-// It wants m.mu held, and gives it up while it waits.
+// wait waits for the end of a refresh, or until an alert is to be sent by the copy there is. It returns why it did not
+// wait longer. m.mu is held, and unlocked during the wait.
 func (m *mirror) wait(ctx context.Context, inFlight *refresh) error {
 	wait := func(end <-chan struct{}, patience time.Duration) error {
 		m.mu.Unlock()
@@ -161,8 +161,8 @@ func (r *Registry) readForAlerts(ctx context.Context, inFlight *refresh) {
 	close(inFlight.done)
 }
 
-// readOnce reads the store once. What it read is not taken when this process wrote meanwhile. Devices without a salt
-// are better than none: failing to get one is an error apart.
+// readOnce reads the store once. The result is not used when this process wrote meanwhile. The devices are used even
+// without a salt, so a failure to get one is a separate error.
 func (r *Registry) readOnce(ctx context.Context, inFlight *refresh) (taken bool, saltErr, err error) {
 	m := &r.mirror
 	reading := m.begin()
@@ -176,7 +176,7 @@ func (r *Registry) readOnce(ctx context.Context, inFlight *refresh) (taken bool,
 	m.mu.Lock()
 	candidate, known := m.currentSalt(), !snap.Salt.IsZero()
 	if !known {
-		inFlight.since = time.Now() // and there is a copy in hand
+		inFlight.since = time.Now() // there is a copy now
 	}
 	m.mu.Unlock()
 	if known {
@@ -231,8 +231,8 @@ func (m *mirror) begin() reading {
 	return reading{time.Now(), m.reads, m.writes}
 }
 
-// take makes what was read the copy that alerts go by, and logs what is new about it. It reports false when this process
-// wrote since the read began.
+// take makes what was read the copy that alerts are sent by, and logs what is new about it. It reports false when this
+// process wrote since the read began.
 func (r *Registry) take(ctx context.Context, from reading, snap Snapshot) bool {
 	devices := r.usableHere(snap.Devices)
 	m := &r.mirror
@@ -251,7 +251,7 @@ func (r *Registry) take(ctx context.Context, from reading, snap Snapshot) bool {
 		m.began = from.began
 		m.reads++
 	}
-	if !overlapped && !m.salt.IsZero() { // of two reads at the same time, either may be the newer
+	if !overlapped && !m.salt.IsZero() { // of two reads that overlapped, nobody knows which is the newer
 		m.stale = m.age(from.began)
 	}
 	phones := len(m.page)
@@ -285,14 +285,14 @@ func (r *Registry) usableHere(devices []Device) []Device {
 // foreign reports whether this node does not seal to a device's suite. Another node may.
 func (r *Registry) foreign(d Device) bool { return !slices.Contains(r.Suites(), d.Suite) }
 
-// setDevices changes the copy. It wants mirror.mu held.
+// setDevices changes the copy. mirror.mu is held.
 func (r *Registry) setDevices(devices []Device) {
 	r.mirror.devices = devices
 	r.mirror.page, _ = r.latest(devices)
 }
 
 // latest returns the devices to page: of the records that hold one phone's push token, the one that was paired last, if
-// this node can seal to it. It also names the others. A record that no node can use counts for nothing.
+// this node can seal to it. It also names the others. A record that no node can use is ignored.
 func (r *Registry) latest(devices []Device) (page []Device, replaced []string) {
 	counts := func(d Device) bool { return !d.PushToken.IsZero() && (d.Unusable == nil || r.foreign(d)) }
 	newest := map[string]int{}
@@ -356,7 +356,7 @@ func (r *Registry) report(ctx context.Context) {
 	}
 }
 
-// age is until when a copy serves whose read began then. At 60 s sharp it still does.
+// age returns when a copy is too old whose read began at a time. At exactly 60 s it is not.
 func (m *mirror) age(began time.Time) clock.Deadline {
 	if len(m.page) == 0 {
 		return clock.NewDeadline(began, quietTime)
@@ -364,7 +364,7 @@ func (m *mirror) age(began time.Time) clock.Deadline {
 	return clock.NewDeadline(began, mirrorAge+1)
 }
 
-// recipients and currentSalt want m.mu held.
+// recipients and currentSalt are called with m.mu held.
 
 func (m *mirror) recipients(err error) Recipients {
 	recipients := Recipients{Devices: slices.Clone(m.page), Salt: m.currentSalt(), Err: err}
@@ -386,7 +386,8 @@ func (m *mirror) currentSalt() secret.Text {
 	return m.ownSalt
 }
 
-// wrote makes a change of this process in the copy. The store must be asked again, and a read that is under way be repeated.
+// wrote makes a change of this process in the copy. The next alert asks the store, and a read that is under way is
+// repeated.
 func (r *Registry) wrote(ctx context.Context, change func(devices []Device) []Device) {
 	m := &r.mirror
 	m.mu.Lock()
@@ -397,8 +398,8 @@ func (r *Registry) wrote(ctx context.Context, change func(devices []Device) []De
 	r.report(ctx)
 }
 
-// outdate has the store asked again: a change of this process went out to it, and nobody may be left to say what became
-// of that.
+// outdate makes the next alert ask the store: this process has sent it a change, and may never learn whether it was
+// made.
 func (m *mirror) outdate() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

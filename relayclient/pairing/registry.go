@@ -16,7 +16,7 @@ import (
 // How a Registry deals with its store.
 const (
 	storeWait     = 10 * time.Second // the longest any caller waits for the store
-	maxStoreCalls = 4                // calls in flight at most; one that never returns keeps its place
+	maxStoreCalls = 4                // calls in flight at most; a call that hangs counts until it returns
 )
 
 // ErrUnavailable is wrapped by every error of a [Registry] whose store failed or did not answer in time.
@@ -28,23 +28,23 @@ var errSilent = fmt.Errorf("the store did not answer within %v", storeWait)
 // errNoStore is the cause of ErrUnavailable for a zero Registry.
 var errNoStore = errors.New("this Registry was not made by NewRegistry")
 
-// MaxDevices is the most devices that a [Registry] pairs. An alert to so many takes ten rounds of the 100 POSTs that are
-// made at once, and any store has room for them.
+// MaxDevices is the most devices that a [Registry] pairs. An alert to so many takes ten rounds of the 100 POSTs that
+// are made at once, and any store has room for them.
 const MaxDevices = 1000
 
-// ErrFull is what a [Registry] and a [Store] say of a device for which there is no room: there are [MaxDevices], or the
-// registry file would be larger than a registry file may be. Revoke some.
+// ErrFull is the error of a [Registry] and a [Store] when there is no room for another device: [MaxDevices] are paired,
+// or the registry file would become too large. Revoke some.
 var ErrFull = errors.New("pairing: the registry is full: revoke phones that are not used any more")
 
-// errNotYours is what a caller is told whose change WithOwnDevicesOnly forbids.
+// errNotYours is the error of a change that WithOwnDevicesOnly forbids.
 var errNotYours = errors.New("pairing: another caller paired this phone")
 
 // Registry is who gets paged: the paired phones and the collapse salt, kept in a [Store] that nodes may share. It is
 // safe for concurrent use.
 //
-// What people do (Devices, Device, Pair, Revoke) always asks the store and waits for it at most 10 seconds. What alerts
-// need, [Registry.Recipients], is answered from memory where it can be and never fails, so that no page is lost to a
-// database that is down. A store that hangs holds at most 4 goroutines, also when it ignores its context.
+// Devices, Device, Pair and Revoke always ask the store and wait for it at most 10 seconds. [Registry.Recipients],
+// which alerts need, answers from memory where it can and never fails, so that no alert is lost when a database is
+// down. A store that hangs blocks at most 4 goroutines, even if it ignores its context.
 type Registry struct {
 	store  Store
 	config registryConfig
@@ -112,8 +112,8 @@ func (r *Registry) Suites() []seal.Suite {
 	return slices.Clone(r.config.suites)
 }
 
-// Devices returns the paired phones, the first paired first. Those to which no alert can be sealed on this node are among
-// them: their Unusable says why.
+// Devices returns the paired phones, the first paired first. Those to which no alert can be sealed on this node are
+// among them: their Unusable says why.
 func (r *Registry) Devices(ctx context.Context) ([]Device, error) {
 	return call(ctx, r, r.load)
 }
@@ -143,9 +143,9 @@ func (r *Registry) load(store Store, ctx context.Context) ([]Device, error) {
 }
 
 // Pair stores a phone under its public key and returns it as it is stored. A phone that pairs again gets its name,
-// platform, push token and suite updated, UpdatedAt and UpdatedBy too; its ID, CreatedAt and CreatedBy stay, and created
-// is false. One push token is one phone: when other records hold the token, because the phone has a new key, they are
-// revoked. caller is the label of who asks, or "".
+// platform, push token and suite updated, UpdatedAt and UpdatedBy too; its ID, CreatedAt and CreatedBy stay, and
+// created is false. One push token is one phone: when other records hold the token, because the phone has a new key,
+// they are revoked. caller is the label of who asks, or "".
 //
 // An error is a *[FieldError] when the request is wrong, and [ErrFull] when there is no room for another phone. When it
 // is [ErrUnavailable], the phone may be paired all the same: pairing it again is harmless.
@@ -177,7 +177,7 @@ func (r *Registry) pair(ctx context.Context, req Request, caller string, ownOnly
 		devices, err := r.load(store, ctx)
 		if err != nil && ownOnly {
 			return pairResult{}, err
-		} // without, go on: only a pairing makes tables again that somebody dropped
+		} // otherwise go on: only a pairing makes tables again that somebody dropped
 		defer r.mirror.outdate()
 		return pairInto(ctx, store, devices, d, ownOnly)
 	})
@@ -210,9 +210,9 @@ func (r *Registry) pair(ctx context.Context, req Request, caller string, ownOnly
 type pairResult struct {
 	device    Device
 	created   bool
-	replaced  []string // the ids of the records that gave way to it
-	changedOf *string  // the caller that had made a record which changed or gave way, if it was another one
-	err       error    // why a record that should give way is still there
+	replaced  []string // the ids of the records that it replaced
+	changedOf *string  // the caller that had made a record which was changed or replaced, if it was another one
+	err       error    // why a record that should have been replaced is still there
 }
 
 // pairInto stores d among the devices that are in the store.
@@ -257,16 +257,16 @@ func pairInto(ctx context.Context, store Store, devices []Device, d Device, ownO
 	return res, nil
 }
 
-// mayChange reports whether a caller made the record. A caller without a label, and a record of which nobody knows who
-// made it, match nobody.
+// mayChange reports whether a caller made the record. It is false for a caller without a label, and for a record
+// without one.
 func mayChange(d Device, caller string) bool { return caller != "" && d.CreatedBy == caller }
 
-// cleanLabel is a caller's label as it is stored. PostgreSQL has no text with a NUL in it.
+// cleanLabel is a caller's label as it is stored. PostgreSQL cannot store a NUL in a text.
 func cleanLabel(label string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(label, "\x00", ""), "\uFFFD")
 }
 
-// Revoke removes a phone, which no alert is sealed to from then on; nodes that share the store follow within a minute.
+// Revoke removes a phone. This node seals no alert to it from then on; nodes that share the store stop within a minute.
 // The error is [ErrUnknownDevice] when no phone has this id.
 func (r *Registry) Revoke(ctx context.Context, id string) error { return r.revoke(ctx, id, "", false) }
 
@@ -329,7 +329,7 @@ func call[T any](ctx context.Context, r *Registry, fn func(Store, context.Contex
 	go func() {
 		defer func() { <-r.calls }()
 		defer func() {
-			// In a goroutine of our own nobody else could recover, and a faulty store must not end the daemon.
+			// The caller cannot recover a panic in this goroutine, and a faulty store must not end the daemon.
 			if p := recover(); p != nil {
 				r.log().ErrorContext(ctx, "the store of the paired phones panicked", "error", fmt.Sprint(p), "stack", string(debug.Stack()))
 				done <- result{err: fmt.Errorf("the store panicked: %v", p)}

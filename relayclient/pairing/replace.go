@@ -19,12 +19,13 @@ import (
 	"github.com/sealpush/sealpush/internal/regular"
 )
 
-// A registry file is replaced in two steps: writeTemporary puts the new contents in a file beside it and flushes them to
-// the disk; publish puts that file in the registry's place. A process that dies between or within them leaves the old
-// registry or the new one, and at most one temporary file.
+// A registry file is replaced in two steps: writeTemporary puts the new contents in a file beside it and flushes them
+// to the disk; publish puts that file in the registry's place. A process that dies between or within them leaves the
+// old registry or the new one, and at most one temporary file.
 
-// writeTemporary returns the name of a new file beside target, with the contents. It has the permissions, the group and,
-// where we may give files away, the owner of the registry file that it will replace; replaced is nil when there is none.
+// writeTemporary returns the name of a new file beside target, with the contents. It has the permissions, the group
+// and, where we may give files away, the owner of the registry file that it will replace; replaced is nil when there is
+// none.
 func writeTemporary(target string, contents []byte, replaced fs.FileInfo) (name string, err error) {
 	dir, base := filepath.Split(target)
 	sweepTemporaries(dir, base)
@@ -67,14 +68,14 @@ func publish(ctx context.Context, lock *fileLock, tmp, target string, old []byte
 	if !bytes.Equal(now, old) || !lock.held() {
 		return errChanged
 	}
-	if err := rideOut(ctx, busy, func() error { return os.Rename(tmp, target) }); err != nil {
+	if err := retryBusy(ctx, busy, func() error { return os.Rename(tmp, target) }); err != nil {
 		return renameError(err)
 	}
 	return syncDir(filepath.Dir(target))
 }
 
-// renameError says what to do about a registry that is a mount point, as one file of a container may be: the kernel does
-// not let anything take its place.
+// renameError says what to do about a registry that is a mount point, as one file of a container may be: the kernel
+// does not let anything take its place.
 func renameError(err error) error {
 	if errors.Is(err, syscall.EBUSY) {
 		return fmt.Errorf("the registry file is a mount point and cannot be replaced: mount its directory instead (%w)", err)
@@ -85,8 +86,8 @@ func renameError(err error) error {
 // deployedTemporary is what follows the registry's name in the temporary files of the deployed daemon: PID-HEX.
 var deployedTemporary = regexp.MustCompile(`^\.[0-9]+-[0-9a-fA-F]+\.tmp$`)
 
-// sweepTemporaries removes temporary files of ours and of the deployed daemon that are more than a day old: their writers
-// died. A failure to clean up does not stop a write.
+// sweepTemporaries removes temporary files of ours and of the deployed daemon that are more than a day old: their
+// writers died. A failure to clean up does not stop a write.
 func sweepTemporaries(dir, base string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -104,16 +105,16 @@ func sweepTemporaries(dir, base string) {
 // readFile returns the contents of a registry file, at most one byte more than it may have, and its state as it was
 // opened. The path is one that resolveLink returned.
 func readFile(ctx context.Context, path string) (data []byte, info fs.FileInfo, err error) {
-	err = rideOut(ctx, busy, func() (err error) {
+	err = retryBusy(ctx, busy, func() (err error) {
 		data, info, err = regular.Read(path, maxFile, regular.NoFollow)
 		return err
 	})
 	return data, info, err
 }
 
-// rideOut repeats an operation on a file, every 10 ms for up to two seconds, while its error is that somebody else has the
-// file open: Windows refuses then to replace it, and refuses to open it while it is replaced.
-func rideOut(ctx context.Context, busy func(error) bool, op func() error) error {
+// retryBusy repeats an operation on a file, every 10 ms for up to two seconds, while its error is that somebody else
+// has the file open: Windows refuses then to replace it, and refuses to open it while it is replaced.
+func retryBusy(ctx context.Context, busy func(error) bool, op func() error) error {
 	err := op()
 	if err == nil || !busy(err) {
 		return err
@@ -154,7 +155,8 @@ func syncDir(dir string) error {
 type fileLock struct{ lock *flock.Flock }
 
 // lockFile waits for the lock on the file at path, which it creates when it is missing, with the permissions and the
-// group of the registry: whoever may read the registry may wait for its lock. The registry is nil when there is none.
+// group of the registry: a user who may read the registry may wait for its lock. The registry is nil when there is
+// none.
 func lockFile(ctx context.Context, path string, registry fs.FileInfo) (*fileLock, error) {
 	for {
 		if err := prepareLock(path, registry); err != nil {
@@ -197,8 +199,8 @@ func prepareLock(path string, registry fs.FileInfo) error {
 	return nil
 }
 
-// held says whether the locked file still has its name. If somebody removed it, another writer may hold the lock on a new
-// one.
+// held says whether the locked file still has its name. If somebody removed it, another writer may hold the lock on a
+// new one.
 func (l *fileLock) held() bool {
 	locked, err := l.lock.Stat()
 	if err != nil {
@@ -211,8 +213,8 @@ func (l *fileLock) held() bool {
 func (l *fileLock) unlock() { l.lock.Close() }
 
 // resolveLink follows the symbolic links at path to the file to read or to replace, which need not exist. Links on the
-// way to its directory are left to the operating system, so nothing here may clean a path: ".." after such a link is not
-// the directory before it.
+// way to its directory are left to the operating system, so nothing here may clean a path: ".." after such a link is
+// not the directory before it.
 func resolveLink(path string) (string, error) {
 	const maxLinks = 40 // as Linux allows
 	for range maxLinks {

@@ -24,7 +24,6 @@ const (
 )
 
 // Request is what a phone sends to be paired. Build one by hand or with [ParseRequest]; [Registry.Pair] checks either.
-// It is a plain value.
 type Request struct {
 	Name      string         // 1 to 64 characters
 	Platform  string         // 1 to 32 characters
@@ -32,7 +31,7 @@ type Request struct {
 	PublicKey seal.PublicKey // the phone's key, which knows its suite
 }
 
-// FieldError says which member of a pairing request is wrong. Its text never quotes the member. It is a plain value.
+// FieldError says which member of a pairing request is wrong. Its text never quotes the member.
 type FieldError struct {
 	Field  string // "name", "platform", "publicKey", "pushToken", "suite", or "body" when the request as a whole is wrong
 	Reason string // what is expected, to be read after the field: "must be a non-empty string"
@@ -46,8 +45,8 @@ func (e *FieldError) Unwrap() error { return e.Err }
 
 // ParseRequest reads one pairing request, a JSON object of at most [MaxRequest] bytes with the string members name,
 // platform, pushToken and publicKey (base64), which are trimmed of white space. A member suite names the suite of the
-// key; when it is absent or null, that is [seal.X25519]. Unknown members are ignored, so that the protocol can grow. What
-// is wrong with a request is a *[FieldError].
+// key; when it is absent or null, that is [seal.X25519]. Unknown members are ignored, so that the protocol can be
+// extended. What is wrong with a request is a *[FieldError].
 func ParseRequest(r io.Reader) (Request, error) {
 	body, err := io.ReadAll(io.LimitReader(r, MaxRequest+1))
 	if err != nil {
@@ -137,7 +136,7 @@ func (r Request) trimmed() (Request, error) {
 		case utf8.RuneCountInString(*f.value) > f.limit:
 			return Request{}, &FieldError{Field: f.name, Reason: fmt.Sprintf("must be at most %d characters", f.limit)}
 		case !utf8.ValidString(*f.value) || strings.Contains(*f.value, "\x00"):
-			// PostgreSQL has no text with a NUL in it, and a device that one store refuses no store should take.
+			// PostgreSQL cannot store a NUL in a text, and every store takes the same devices.
 			return Request{}, &FieldError{Field: f.name, Reason: "must be valid text without NUL characters"}
 		}
 	}
@@ -145,7 +144,7 @@ func (r Request) trimmed() (Request, error) {
 	return r, nil
 }
 
-// trim takes away what the deployed daemon's str.strip does: Unicode white space and the separators U+001C to U+001F,
+// trim removes what the deployed daemon's str.strip removes: Unicode white space and the separators U+001C to U+001F,
 // which Go does not count as white space.
 func trim(s string) string {
 	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || 0x1c <= r && r <= 0x1f })

@@ -26,13 +26,13 @@ const (
 //
 // The tables are made on first use, in the first schema of the connection's search path, by however many nodes come
 // first together. When they vanish under a running node, its reads and revocations fail, and only a pairing makes them
-// again. Tables of an older version are used as they are until a pairing adds the columns that they lack. For a database
-// user who may not make tables, docs/fleet.md has the statements for one who may.
+// again. Tables of an older version are used as they are until a pairing adds the columns that they lack. For a
+// database user who may not make tables, docs/fleet.md has the statements for one who may.
 //
 // On PostgreSQL, a table is used only when those who could have put triggers on it are trusted anyway. Its owner is the
 // connection's role or one that it is a member of; a superuser; the owner of the database; or the owner of the schema,
 // unless that schema is the "$user" of the search path. Other roles may be able to create tables there, and a trigger
-// runs with the rights of whoever writes to its table.
+// runs with the rights of the role that writes to its table.
 type SQLStore struct {
 	db      *sql.DB
 	dialect Dialect
@@ -134,8 +134,8 @@ func (snap *Snapshot) scan(rows *sql.Rows) error {
 	return nil
 }
 
-// text is a column of whatever type a driver makes of it, NULL included: one odd row must not fail a read. The tables may
-// have been made by hand, and SQLite keeps values of any type in any column.
+// text is a column of whatever type a driver makes of it, NULL included: one odd row must not fail a read. The tables
+// may have been made by hand, and SQLite keeps values of any type in any column.
 type text string
 
 // Scan implements [sql.Scanner].

@@ -25,8 +25,8 @@ type tables struct {
 func (found tables) complete() bool { return found.devices && found.settings }
 
 // The lookups return a row for each schema that tables may be in and each table of ours that it has: the schema, the
-// table or NULL, its owner, whether that owner is trusted, and which of the new columns it has. Schemas come in the order
-// of the search path: the first is where tables are made.
+// table or NULL, its owner, whether that owner is trusted, and which of the new columns it has. Schemas come in the
+// order of the search path: the first is where tables are made.
 const (
 	lookupPostgreSQL = `SELECT n.nspname, c.relname, pg_catalog.pg_get_userbyid(c.relowner),
 			c.relowner = me.oid OR owner.rolsuper OR c.relowner = db.datdba
@@ -48,7 +48,8 @@ const (
 			ON t.type IN ('table', 'view') AND t.name IN ('sealpush_devices', 'sealpush_settings')`
 )
 
-// findTables looks our tables up. It does so at each use: they may go, and others of their names may come.
+// findTables looks up our tables. Each use does so again, because somebody may have dropped them, or made others of the
+// same names.
 func (s *SQLStore) findTables(ctx context.Context, conn *sql.Conn) (found tables, err error) {
 	lookup := lookupPostgreSQL
 	if s.dialect == SQLite {
@@ -122,8 +123,8 @@ func choose(candidates []candidate) (found tables) {
 	return found
 }
 
-// prepareSQLite makes a connection on which nobody set a busy timeout wait its turn to write, where SQLite would fail at
-// once with "database is locked". It refuses a database in memory that each connection of the pool has one of.
+// prepareSQLite makes a connection on which nobody set a busy timeout wait its turn to write, where SQLite would fail
+// at once with "database is locked". It refuses a database in memory that each connection of the pool has one of.
 func (s *SQLStore) prepareSQLite(ctx context.Context, conn *sql.Conn) error {
 	var milliseconds int
 	if err := conn.QueryRowContext(ctx, `PRAGMA busy_timeout`).Scan(&milliseconds); err != nil {
@@ -144,8 +145,8 @@ func (s *SQLStore) prepareSQLite(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// The statements that make the tables; docs/fleet.md has them too. A column that is added later must be nullable or have a
-// default, and no constraint may be added: nodes of older versions write to the same tables.
+// The statements that make the tables; docs/fleet.md has them too. A column that is added later must be nullable or
+// have a default, and no constraint may be added: nodes of older versions write to the same tables.
 const (
 	devicesTable = `CREATE TABLE {schema}.sealpush_devices (
 		id         TEXT PRIMARY KEY,
@@ -164,7 +165,7 @@ const (
 		value TEXT NOT NULL
 	)`
 	addColumn = `ALTER TABLE {schema}.sealpush_devices ADD COLUMN `
-	// The new columns wait for every reader of the table, and every later reader for them.
+	// ALTER TABLE waits for every reader of the table, and every later reader waits for it.
 	limitLockWait = `SET LOCAL lock_timeout = '2s'`
 )
 
@@ -173,8 +174,8 @@ func (found tables) name(statement string) string {
 	return strings.ReplaceAll(statement, "{schema}", found.schema)
 }
 
-// makeTables makes what is missing of the tables, and of their columns. When several nodes do so at once, the database lets
-// one of them, and the others look again. No lock is taken for it that another role could hold.
+// makeTables makes what is missing of the tables, and of their columns. When several nodes do so at once, one of them
+// succeeds and the others look again. It takes no lock that another role could hold.
 func (s *SQLStore) makeTables(ctx context.Context, conn *sql.Conn, found tables) (tables, error) {
 	if found.complete() && len(found.missing) == 0 {
 		return found, nil
@@ -254,8 +255,8 @@ func (s *SQLStore) inTransaction(ctx context.Context, conn *sql.Conn, fn func() 
 // errAgain is wrapped by an error after which the same operation may succeed.
 var errAgain = errors.New("another node was faster")
 
-// repeat calls fn again, at most nine times and after a short wait, while its error says that this may help: the database
-// aborted the operation, or the connection was lost before it began.
+// repeat calls fn again, at most nine times and after a short wait, while its error says that this may help: the
+// database aborted the operation, or the connection was lost before it began.
 func repeat(ctx context.Context, fn func() error) error {
 	wait := 5 * time.Millisecond
 	for range 9 {
@@ -277,8 +278,8 @@ func repeat(ctx context.Context, fn func() error) error {
 	return fn()
 }
 
-// sqlState returns the five characters by which PostgreSQL classifies an error (appendix A of its manual), "" for another
-// error. The errors of pgx and of lib/pq have this method.
+// sqlState returns the five characters by which PostgreSQL classifies an error (appendix A of its manual), "" for
+// another error. The errors of pgx and of lib/pq have this method.
 func sqlState(err error) string {
 	var state interface{ SQLState() string }
 	if errors.As(err, &state) {

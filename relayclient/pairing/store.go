@@ -7,18 +7,18 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// ErrUnknownDevice is what a [Store] and a [Registry] say of an id that is not paired.
+// ErrUnknownDevice is the error of a [Store] and a [Registry] for an id that is not paired.
 var ErrUnknownDevice = errors.New("pairing: no device with this id is paired")
 
 // Store keeps the paired devices and the collapse salt, for every process that shares it. [FileStore] and [SQLStore]
-// are the two that come with this package; the suite in package storetest says whether your own is one.
+// are the two that come with this package; the suite in package storetest tests an implementation of your own.
 //
 // Each method is one atomic step, between goroutines and between processes: when it returns nil its effect is durable,
 // and no other caller's effect is lost to it. Methods are safe for concurrent use and return soon after their context
-// ends. A [Registry] holds the policy (what a valid device is, ids, dates, caching, time limits); a Store only keeps.
+// ends. A [Registry] decides what a valid device is, makes ids and dates, caches and limits times; a Store only stores.
 type Store interface {
-	// Load returns what is stored. An empty store is no error, and neither is a device that cannot be used: see
-	// [Device.ReadKey].
+	// Load returns what is stored. An empty store is not an error. A device that cannot be used is returned with its
+	// Unusable set: see [Device.ReadKey].
 	Load(ctx context.Context) (Snapshot, error)
 
 	// Pair stores a device under its public key and returns it as it is stored. When the key is already paired, it
@@ -35,7 +35,7 @@ type Store interface {
 	EnsureSalt(ctx context.Context, candidate secret.Text) (secret.Text, error)
 }
 
-// Snapshot is what a [Store] held at one moment. It is a plain value; the slices belong to the caller.
+// Snapshot is what a [Store] held at one moment. The slices belong to the caller.
 type Snapshot struct {
 	Devices []Device    // in no particular order; those that cannot be used are among them, each with its Unusable
 	Salt    secret.Text // the installation's collapse salt; empty when none was stored yet

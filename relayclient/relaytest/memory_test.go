@@ -14,10 +14,10 @@ import (
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
 
-// A relay that has paged ten thousand devices is, once that no longer matters,
+// A relay that has paged two thousand devices is, once that no longer matters,
 // as small as before.
 func TestRelayForgets(t *testing.T) {
-	const devices, rounds = 10_000, 10
+	const devices, rounds = 2000, 8 // more rounds than a page is forwarded before it flaps
 	template := envelope(t, "device", "DEVICE")
 	synctest.Test(t, func(t *testing.T) {
 		relay := relaytest.NewUnstartedRelay(relaytest.WithHistory(0))
@@ -42,10 +42,10 @@ func TestRelayForgets(t *testing.T) {
 			advance(80 * time.Second)
 		}
 		if full := heap(); full < before+devices*100 {
-			t.Errorf("ten thousand devices in %d bytes: this test measures nothing", full-before)
+			t.Errorf("%d devices in %d bytes: this test measures nothing", devices, full-before)
 		}
 		advance(6 * time.Hour)
-		if after := heap(); after > before+before/10 {
+		if after := heap(); after > before+devices*25 {
 			t.Errorf("%d bytes before, %d after", before, after)
 		}
 	})

@@ -1,16 +1,14 @@
-// Client is a phone for the bridge, in a terminal. It pairs with the URL that the
-// bridge prints, and connects:
+// Client is a phone for the bridge, in a terminal. It pairs with the URL that the bridge prints, and connects:
 //
 //	go run -C examples/bridge ./client PAIRING_URL
 //
-// Each line that is typed goes to the agent, as the text of a JSON-RPC notification
-// unless it is JSON itself, and each message of the agent is a line on standard
-// output. An empty line closes the connection, as a phone in a
-// pocket does: what the agent says now wakes the phone. The next empty line
-// connects again and fetches what was kept. Control-C ends it.
+// Each line that is typed goes to the agent, as the text of a JSON-RPC notification unless it is JSON itself, and each
+// message of the agent is a line on standard output. An empty line closes the connection, as a phone does when its app
+// is in the background: the agent's messages wake the phone now. The next empty line connects again and fetches what
+// was kept. Control-C ends it.
 //
-// If the bridge has a push relay, a made-up device token is registered with it.
-// No phone rings for it; sealpush relay shows what would have been sent.
+// If the bridge has a push relay, a made-up device token is registered with it. No phone rings for it; sealpush relay
+// shows what would have been sent.
 package main
 
 import (

@@ -3,8 +3,10 @@ package qr_test
 import (
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"image"
 	"image/color"
+	"image/draw"
 	"strings"
 	"testing"
 
@@ -92,20 +94,38 @@ func TestTooNarrowAWindowSaysSo(t *testing.T) {
 	}
 }
 
-func TestSVG(t *testing.T) {
-	code, err := qr.Encode(link(t))
+func TestACameraReadsTheSVG(t *testing.T) {
+	text := link(t)
+	code, err := qr.Encode(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var document struct {
-		XMLName xml.Name
-		ViewBox string `xml:"viewBox,attr"`
+		XMLName xml.Name `xml:"http://www.w3.org/2000/svg svg"`
+		ViewBox string   `xml:"viewBox,attr"`
 		Path    struct {
 			D string `xml:"d,attr"`
 		} `xml:"path"`
 	}
-	if err := xml.Unmarshal([]byte(code.SVG()), &document); err != nil || document.XMLName.Local != "svg" || document.Path.D == "" {
-		t.Errorf("%+v, %v", document, err)
+	if err := xml.Unmarshal([]byte(code.SVG()), &document); err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("0 0 %[1]d %[1]d", code.Width()); document.ViewBox != want {
+		t.Errorf("viewBox %q, want %q", document.ViewBox, want)
+	}
+	// The path is a square for each dark module.
+	const scale = 4
+	picture := image.NewGray(image.Rect(0, 0, code.Width()*scale, code.Width()*scale))
+	draw.Draw(picture, picture.Rect, image.White, image.Point{}, draw.Src)
+	for square := range strings.SplitSeq(strings.TrimPrefix(document.Path.D, "M"), "M") {
+		var x, y int
+		if _, err := fmt.Sscanf(square, "%d,%dh1v1h-1z", &x, &y); err != nil {
+			t.Fatalf("%q is no square: %v", square, err)
+		}
+		draw.Draw(picture, image.Rect(x*scale, y*scale, (x+1)*scale, (y+1)*scale), image.Black, image.Point{}, draw.Src)
+	}
+	if got, err := goqr.Decode(picture); err != nil || got != text {
+		t.Errorf("a camera reads %q, %v", got, err)
 	}
 }
 

@@ -195,7 +195,8 @@ func write(t *testing.T, s pairing.Store, work job) (report, error) {
 	return r, nil
 }
 
-// keepReading reads all the while and returns what ends that: a reader never fails and never misses a device that stays.
+// keepReading reads all the while and returns what ends that: a reader never fails and never misses a device that
+// stays.
 func keepReading(t *testing.T, s pairing.Store, id string) (stop func()) {
 	var wg sync.WaitGroup
 	quit := make(chan struct{})

@@ -36,8 +36,8 @@ type Backend struct {
 	Open func(t *testing.T, place string) pairing.Store
 }
 
-// Run runs the suite over one backend. Call it at most once in a test function, and before anything that must not happen
-// in the processes it starts, which run the same test function up to here.
+// Run runs the suite over one backend. Call it at most once in a test function, and before anything that must not
+// happen in the processes it starts, which run the same test function up to here.
 func Run(t *testing.T, b Backend) {
 	if work, ok := childJob(t); ok {
 		runChild(t, b, work)

@@ -1,0 +1,298 @@
+// Package slogpage pages paired phones from log/slog: a [Handler] that wraps another one, hands every record on to it, and
+// pages when a record is at Error or above.
+//
+//	pages, err := slogpage.New(notifier, slog.Default().Handler())
+//	if err != nil {
+//		return err
+//	}
+//	slog.SetDefault(slog.New(pages))
+//	defer pages.Close(ctx) // sends what is still waiting
+//
+// A page is an alert of kind failure, with the record's message as its reason and the attributes as its log lines. Its run
+// id is a hash of the message and of the place in the source, so that a message that comes again coalesces at the relay,
+// and two different ones do not.
+//
+// # What never pages
+//
+// Records of this module, and records that are logged with the context of a page that is being sent (by a transport, say,
+// or a registry's database), so that a page that cannot be sent does not lead to the next one.
+//
+// # What a storm of errors costs
+//
+// The same message from the same place pages once in [DefaultInterval]; the next page says how many came in between. At
+// most [DefaultQueue] pages wait to be sent. What comes while the queue is full is counted, and the log of the wrapped
+// handler says how many were dropped. Logging never waits for a page.
+package slogpage
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sealpush/sealpush/payload"
+	"github.com/sealpush/sealpush/relayclient"
+)
+
+// Defaults of a [Handler].
+const (
+	DefaultInterval = 75 * time.Second // the window in which the hosted relay coalesces
+	DefaultQueue    = 32               // pages
+)
+
+// maxRemembered bounds the messages that are remembered at once.
+const maxRemembered = 1024
+
+// ownPrefix is how the functions of this module begin.
+const ownPrefix = "github.com/sealpush/sealpush/"
+
+// An Option changes a default of [New].
+type Option func(*config) error
+
+type config struct {
+	level    slog.Leveler
+	name     string
+	interval time.Duration
+	queue    int
+}
+
+// WithLevel sets the level from which on a record pages. It is slog.LevelError unless it is set.
+func WithLevel(level slog.Leveler) Option {
+	return func(c *config) error {
+		if level == nil {
+			return errors.New("slogpage: WithLevel(nil): leave the option out for slog.LevelError")
+		}
+		c.level = level
+		return nil
+	}
+}
+
+// WithName sets the name that the phone shows. It is the program's file name unless it is set.
+func WithName(name string) Option {
+	return func(c *config) error {
+		if name == "" {
+			return errors.New("slogpage: WithName: the name is empty")
+		}
+		c.name = name
+		return nil
+	}
+}
+
+// WithInterval sets how often the same message from the same place may page.
+func WithInterval(d time.Duration) Option {
+	return func(c *config) error {
+		if d <= 0 {
+			return fmt.Errorf("slogpage: interval %v: must be positive", d)
+		}
+		c.interval = d
+		return nil
+	}
+}
+
+// WithQueue sets how many pages may wait to be sent.
+func WithQueue(n int) Option {
+	return func(c *config) error {
+		if n < 1 {
+			return fmt.Errorf("slogpage: a queue of %d pages: must be at least 1", n)
+		}
+		c.queue = n
+		return nil
+	}
+}
+
+// A Handler is a [slog.Handler] that pages. The handlers that its WithAttrs and WithGroup return share its queue. It is
+// safe for concurrent use.
+type Handler struct {
+	next  slog.Handler
+	text  slog.Handler // writes the attributes to the pager's buffer
+	pager *pager
+}
+
+// pager is what all handlers of one New share.
+type pager struct {
+	notifier *relayclient.Notifier
+	config   config
+	done     chan struct{} // closed when the last page has been sent
+
+	mu      sync.Mutex
+	buf     bytes.Buffer // what text writes
+	seen    map[string]*sighting
+	queue   chan payload.Alert
+	closed  bool
+	dropped int // since the last page that had room
+}
+
+// A sighting is a message that has paged.
+type sighting struct {
+	at      time.Time // of the page
+	repeats int       // since then
+}
+
+// New returns a handler that hands records to next and pages through notifier. The caller calls Close at exit.
+func New(notifier *relayclient.Notifier, next slog.Handler, opts ...Option) (*Handler, error) {
+	if notifier == nil || next == nil {
+		return nil, errors.New("slogpage: New needs a Notifier and a slog.Handler to wrap")
+	}
+	c := config{level: slog.LevelError, name: filepath.Base(os.Args[0]), interval: DefaultInterval, queue: DefaultQueue}
+	for _, opt := range opts {
+		if opt == nil {
+			return nil, errors.New("slogpage: an Option is nil: leave it out")
+		}
+		if err := opt(&c); err != nil {
+			return nil, err
+		}
+	}
+	p := &pager{
+		notifier: notifier, config: c, done: make(chan struct{}),
+		seen: make(map[string]*sighting), queue: make(chan payload.Alert, c.queue),
+	}
+	text := slog.NewTextHandler(&p.buf, &slog.HandlerOptions{ReplaceAttr: withoutBuiltIn, Level: slog.Level(-1 << 30)})
+	go p.run(next)
+	return &Handler{next: next, text: text, pager: p}, nil
+}
+
+// withoutBuiltIn leaves out what the alert has in members of its own.
+func withoutBuiltIn(groups []string, attr slog.Attr) slog.Attr {
+	if len(groups) == 0 && (attr.Key == slog.TimeKey || attr.Key == slog.LevelKey || attr.Key == slog.MessageKey) {
+		return slog.Attr{}
+	}
+	return attr
+}
+
+// Enabled reports whether the record would be logged by the wrapped handler, or pages.
+func (h *Handler) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= h.pager.config.level.Level() || h.next.Enabled(ctx, level)
+}
+
+// Handle hands the record to the wrapped handler, whose error it returns, and queues a page if the record is one.
+func (h *Handler) Handle(ctx context.Context, record slog.Record) error {
+	if record.Level >= h.pager.config.level.Level() && !isPaging(ctx) {
+		h.page(ctx, record)
+	}
+	if !h.next.Enabled(ctx, record.Level) {
+		return nil
+	}
+	return h.next.Handle(ctx, record)
+}
+
+// WithAttrs is [slog.Handler]'s.
+func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &Handler{h.next.WithAttrs(attrs), h.text.WithAttrs(attrs), h.pager}
+}
+
+// WithGroup is [slog.Handler]'s.
+func (h *Handler) WithGroup(name string) slog.Handler {
+	return &Handler{h.next.WithGroup(name), h.text.WithGroup(name), h.pager}
+}
+
+// Close lets no further page in, and sends those that wait. The error says how many were given up when ctx ended. It may
+// be called more than once, and on any of the handlers that share the queue. Records are still handed on.
+func (h *Handler) Close(ctx context.Context) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	p := h.pager
+	p.mu.Lock()
+	if !p.closed {
+		p.closed = true
+		close(p.queue)
+	}
+	p.mu.Unlock()
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("slogpage: %d pages were not sent: %w", len(p.queue)+1, context.Cause(ctx))
+	}
+}
+
+type pagingKey struct{}
+
+func isPaging(ctx context.Context) bool { return ctx != nil && ctx.Value(pagingKey{}) != nil }
+
+// page queues the alert of a record, unless there is nothing new in it.
+func (h *Handler) page(ctx context.Context, record slog.Record) {
+	frame := runtime.Frame{}
+	if record.PC != 0 {
+		frame, _ = runtime.CallersFrames([]uintptr{record.PC}).Next()
+	}
+	if strings.HasPrefix(frame.Function, ownPrefix) && !strings.Contains(frame.Function, "_test.") { // tests are not the module
+		return
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s:%d", record.Message, frame.File, frame.Line))
+	id := hex.EncodeToString(sum[:8])
+
+	p := h.pager
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	now := time.Now()
+	last := p.seen[id]
+	if last != nil && now.Sub(last.at) < p.config.interval {
+		last.repeats++
+		return
+	}
+	alert := payload.NewFailure("", p.config.name)
+	alert.RunID = id
+	alert.FailReason = record.Message
+	p.buf.Reset()
+	if err := h.text.Handle(ctx, record); err == nil && p.buf.Len() > 1 {
+		alert.LogTail = payload.LogTail(payload.CleanOutput(p.buf.Bytes()))
+	}
+	if frame.File != "" {
+		alert.LogTail = append(alert.LogTail, fmt.Sprintf("at %s:%d", filepath.Base(frame.File), frame.Line))
+	}
+	if last != nil && last.repeats > 0 {
+		alert.LogTail = append(alert.LogTail, fmt.Sprintf("%d more since %s", last.repeats, last.at.UTC().Format("15:04:05 UTC")))
+	}
+	select {
+	case p.queue <- alert:
+		p.remember(id, now)
+	default:
+		p.dropped++
+	}
+}
+
+// remember notes that a message has paged, and forgets those that may page again.
+func (p *pager) remember(id string, now time.Time) {
+	if len(p.seen) >= maxRemembered {
+		for id, s := range p.seen {
+			if now.Sub(s.at) >= p.config.interval {
+				delete(p.seen, id)
+			}
+		}
+		if len(p.seen) >= maxRemembered {
+			clear(p.seen) // at worst, something pages again within the interval
+		}
+	}
+	p.seen[id] = &sighting{at: now}
+}
+
+// run sends pages until the queue is closed and empty.
+func (p *pager) run(next slog.Handler) {
+	defer close(p.done)
+	ctx := context.WithValue(context.Background(), pagingKey{}, true)
+	for alert := range p.queue {
+		p.notifier.Notify(ctx, alert) // what went wrong is in the log
+		p.mu.Lock()
+		dropped := p.dropped
+		p.dropped = 0
+		p.mu.Unlock()
+		if dropped > 0 && next.Enabled(ctx, slog.LevelWarn) {
+			record := slog.NewRecord(time.Now(), slog.LevelWarn, "pages dropped: more errors than can be sent", 0)
+			record.AddAttrs(slog.Int("dropped", dropped))
+			next.Handle(ctx, record)
+		}
+	}
+}
