@@ -123,7 +123,9 @@ func (s *session) check(ctx context.Context, c Check) (Result, error) {
 		stop = s.unreachable(ctx, c, first, found)
 	}
 	if found != nil && stop == nil && c.Part == SealedRelay && s.failed.Load() {
-		found = s.attempt(ctx, c) // The relay works, so what was answered 5xx is not, or not by chance.
+		// The relay works now: once more, without what was found out while it did not.
+		s.limited = nil
+		found = s.attempt(ctx, c)
 	}
 	result := Result{
 		Check: c.Name, Part: c.Part, Level: c.Level, Source: c.Source, Sentence: c.Sentence,
