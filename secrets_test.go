@@ -158,6 +158,7 @@ var noSecrets = map[string]string{
 	"apns.Message.Header":             "names an alert by its collapse id",
 	"relaytest.Relay.config":          "prints by its Format; tested there",
 	"verify.Verifier.config":          "what a relay demands is public",
+	"webpushtest.Message.Header":      "what a test looks at",
 }
 
 // forTheApp are the types whose JSON carries the secret, as that is what they are for.

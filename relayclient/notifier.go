@@ -110,7 +110,7 @@ func (n *Notifier) Notify(ctx context.Context, alert payload.Alert, opts ...Noti
 func newNotifyConfig(opts []NotifyOption) (config notifyConfig, err error) {
 	for _, opt := range opts {
 		if opt == nil {
-			return config, errors.New("relayclient: a NotifyOption is nil: leave it out")
+			return config, errors.New("relayclient: an option is nil")
 		}
 		if err := opt(&config); err != nil {
 			return config, err

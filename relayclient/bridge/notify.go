@@ -124,12 +124,12 @@ func (c *Client) notify(ctx context.Context, n Notification, open *gate) Result 
 func (n Notification) check() error {
 	switch {
 	case n.Title == "":
-		return &FieldError{"title", "is missing"}
+		return &FieldError{Field: "title", Reason: "is missing"}
 	case n.Body == "":
-		return &FieldError{"body", "is missing"}
+		return &FieldError{Field: "body", Reason: "is missing"}
 	}
 	if encoded, err := encode(n); err != nil || len(encoded) > MaxNotificationSize {
-		return &FieldError{"notification", fmt.Sprintf("takes %d bytes as JSON, and a relay can pass on %d", len(encoded), MaxNotificationSize)}
+		return &FieldError{Field: "notification", Reason: fmt.Sprintf("takes %d bytes as JSON, and a relay can pass on %d", len(encoded), MaxNotificationSize)}
 	}
 	return nil
 }

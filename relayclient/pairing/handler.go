@@ -64,7 +64,7 @@ func Handler(reg *Registry, test Tester, opts ...HandlerOption) (http.Handler, e
 	h := &handler{reg: reg, test: test}
 	for _, opt := range opts {
 		if opt == nil {
-			return nil, errors.New("pairing: a HandlerOption is nil")
+			return nil, errors.New("pairing: an option is nil")
 		}
 		if err := opt(h); err != nil {
 			return nil, err

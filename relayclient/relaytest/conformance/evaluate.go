@@ -42,6 +42,9 @@ var ErrUnreachable = errors.New("conformance: the target cannot be checked")
 // ([ErrUnreachable]), or is ctx's cause. The report then has the results up to
 // there. It does not say whether the relay follows the protocol.
 func Evaluate(ctx context.Context, target Target) (report Report, err error) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	s, err := newSession(target)
 	if err != nil {
 		return Report{}, err
