@@ -93,6 +93,7 @@ func TestNilOptionIsRefused(t *testing.T) {
 		"verify":      func() error { _, err := verify.New(config, nil); return err },
 		"relayclient": func() error { _, err := relayclient.New("https://relay.example", nil); return err },
 		"Notify":      func() error { _, err := notifier.Notify(t.Context(), payload.NewTest("host"), nil); return err },
+		"NewNotifier": func() error { _, err := relayclient.NewNotifier(relays, registry, "host", nil); return err },
 		"NewRegistry": func() error { _, err := pairing.NewRegistry(newStore(t), nil); return err },
 		"Handler":     func() error { _, err := pairing.Handler(registry, nil, nil); return err },
 		"bridge":      func() error { _, err := bridge.New(bridge.Config{}, nil); return err },
@@ -163,6 +164,7 @@ func TestNilContext(t *testing.T) {
 			return client.Send(none, push, []pairing.Device{device})[0].Err
 		}},
 		{"Notifier.Notify", func() error { _, err := notifier.Notify(none, payload.NewFailure("host", "job")); return err }},
+		{"Notifier.Close", func() error { return notifier.Close(none) }},
 		{"Notifier.Test", func() error { _, err := notifier.Test(none, device.ID); return err }},
 		{"Relay.WaitInbox", func() error { _, err := relays.WaitInbox(none, phone.PushToken(), 1); return err }},
 		{"Relay.WaitInFlight", func() error { return relays.WaitInFlight(none, 0) }},

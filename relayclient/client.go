@@ -28,8 +28,9 @@ const DefaultTimeout = 10 * time.Second
 // (relay protocol, "Replay protection").
 const maxPatience = 9 * time.Minute
 
-// ErrClosed is the error of every [Outcome] of a Send after [Client.Close].
-var ErrClosed = errors.New("relayclient: client is closed")
+// ErrClosed is the error of every [Outcome] of a Send after [Client.Close], and of a
+// Notify after [Notifier.Close].
+var ErrClosed = errors.New("relayclient: client or notifier is closed")
 
 // A Client posts sealed alerts to one relay. It keeps its connections between
 // alerts, so make one and keep it. It is safe for concurrent use.

@@ -133,9 +133,12 @@ func named(alert payload.Alert) []slog.Attr {
 	return attrs
 }
 
-func start(text string) string {
-	if len(text) > maxNamed {
-		text = strings.ToValidUTF8(text[:maxNamed], "") + "…"
+func start(text string) string { return firstBytes(text, maxNamed) }
+
+// firstBytes cuts a text that is longer than n bytes.
+func firstBytes(text string, n int) string {
+	if len(text) > n {
+		text = strings.ToValidUTF8(text[:n], "") + "…"
 	}
 	return text
 }
