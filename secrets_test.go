@@ -108,7 +108,7 @@ func hasSecrets(t *testing.T) map[string]any {
 		"bridge.Device":          bridge.Device{Token: secret.New(fcmToken), Platform: "android"},
 		"bridge.Outbox":          outbox,
 		"bridge.PairingResponse": bridge.PairingResponse{AuthToken: secret.New(bearerToken)},
-		"conformance.Bridge":     conformance.Bridge{ClientSecret: clientSecret},
+		"conformance.Bridge":     conformance.Bridge{ClientSecret: secret.New(clientSecret)},
 		"pairing.Device":         device,
 		"pairing.FileStore":      store,
 		"pairing.Link":           pairing.Link{Name: "node-a", URL: "https://daemon.lan", Token: secret.New(bearerToken)},
@@ -158,6 +158,7 @@ var noSecrets = map[string]string{
 	"apns.Message.Header":             "names an alert by its collapse id",
 	"relaytest.Relay.config":          "prints by its Format; tested there",
 	"verify.Verifier.config":          "what a relay demands is public",
+	"webpushtest.Message.Header":      "what a test looks at",
 }
 
 // forTheApp are the types whose JSON carries the secret, as that is what they are for.
