@@ -145,7 +145,7 @@ func New(notifier *relayclient.Notifier, next slog.Handler, opts ...Option) (*Ha
 	c := config{level: slog.LevelError, name: filepath.Base(os.Args[0]), interval: DefaultInterval, queue: DefaultQueue}
 	for _, opt := range opts {
 		if opt == nil {
-			return nil, errors.New("slogpage: an Option is nil: leave it out")
+			return nil, errors.New("slogpage: an option is nil")
 		}
 		if err := opt(&c); err != nil {
 			return nil, err
