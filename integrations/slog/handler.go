@@ -69,7 +69,7 @@ type config struct {
 func WithLevel(level slog.Leveler) Option {
 	return func(c *config) error {
 		if level == nil {
-			return errors.New("slogpage: WithLevel(nil): leave the option out for slog.LevelError")
+			return errors.New("slogpage: WithLevel: the level is nil")
 		}
 		c.level = level
 		return nil
@@ -91,7 +91,7 @@ func WithName(name string) Option {
 func WithInterval(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
-			return fmt.Errorf("slogpage: interval %v: must be positive", d)
+			return fmt.Errorf("slogpage: WithInterval: %v: must be positive", d)
 		}
 		c.interval = d
 		return nil
@@ -102,7 +102,7 @@ func WithInterval(d time.Duration) Option {
 func WithQueue(n int) Option {
 	return func(c *config) error {
 		if n < 1 {
-			return fmt.Errorf("slogpage: a queue of %d pages: must be at least 1", n)
+			return fmt.Errorf("slogpage: WithQueue: %d: must be at least 1", n)
 		}
 		c.queue = n
 		return nil
