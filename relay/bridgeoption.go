@@ -107,8 +107,8 @@ func WithPushData() BridgeOption {
 }
 
 // WithOutageStatus sets what a request is answered while the token service's keys
-// cannot be had: 503 unless it is set. The deployed relay answers 401, to which a
-// bridge drops a good token and fetches another one.
+// cannot be fetched: 503 unless it is set. The deployed relay answers 401, after
+// which a bridge drops a good token and fetches another one.
 func WithOutageStatus(status int) BridgeOption {
 	return func(c *bridgeConfig) error {
 		if status != http.StatusUnauthorized && status != http.StatusServiceUnavailable {

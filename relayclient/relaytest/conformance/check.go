@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// A Check is one thing that the suite looks at. It is a plain value.
+// A Check is one thing that the suite looks at.
 type Check struct {
 	Name     string // unique, in lower case with hyphens
 	Part     Part
@@ -20,7 +20,7 @@ type Check struct {
 	run func(context.Context, *session) error
 }
 
-// A Part is what a check is about. It is a plain value.
+// A Part is what a check is about.
 type Part string
 
 // The two parts: a relay of sealed alerts, and a bridge's push relay together
@@ -30,7 +30,7 @@ const (
 	BridgeRelay Part = "bridge relay"
 )
 
-// A Level says how much weight a check has. It is a plain value.
+// A Level says how much weight a check has.
 type Level string
 
 const (

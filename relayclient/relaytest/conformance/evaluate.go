@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Verdict is what a check came to. It is a plain value.
+// A Verdict is what a check came to.
 type Verdict string
 
 const (

@@ -14,7 +14,7 @@ import (
 
 // A Target is what the suite is pointed at: a sealed relay, a bridge relay with
 // its token service, or both. It prints, logs and encodes to JSON as its URLs
-// alone, without the credentials in them. It is a plain value; the suite does not change it.
+// alone, without the credentials in them. The suite does not change it.
 type Target struct {
 	// URL is where the sealed relay is posted to, as a daemon is given it. It
 	// may carry Basic credentials. Empty leaves the sealed relay out.
@@ -48,7 +48,7 @@ type Target struct {
 //
 // The suite registers devices and pushes to them, so the client should be one
 // that was created for it: the phones of a client in use would ring. Where a
-// first push meets a device, the suite sends no other. It is a plain value.
+// first push meets a device, the suite sends no other.
 type Bridge struct {
 	TokenURL     string // base URL of the token service
 	RelayURL     string // base URL of the push relay
