@@ -108,7 +108,7 @@ func hasSecrets(t *testing.T) map[string]any {
 		"bridge.Device":          bridge.Device{Token: secret.New(fcmToken), Platform: "android"},
 		"bridge.Outbox":          outbox,
 		"bridge.PairingResponse": bridge.PairingResponse{AuthToken: secret.New(bearerToken)},
-		"conformance.Bridge":     conformance.Bridge{ClientSecret: clientSecret},
+		"conformance.Bridge":     conformance.Bridge{ClientSecret: secret.New(clientSecret)},
 		"pairing.Device":         device,
 		"pairing.FileStore":      store,
 		"pairing.Link":           pairing.Link{Name: "node-a", URL: "https://daemon.lan", Token: secret.New(bearerToken)},

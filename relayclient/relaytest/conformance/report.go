@@ -35,7 +35,7 @@ func newReport(t Target) Report {
 	if t.URL != "" {
 		report.SealedRelay = redactURL(t.URL)
 	}
-	if t.Bridge != (Bridge{}) {
+	if !t.Bridge.isZero() {
 		report.TokenService, report.BridgeRelay = redactURL(t.Bridge.TokenURL), redactURL(t.Bridge.RelayURL)
 	}
 	return report
