@@ -18,7 +18,7 @@ import (
 
 // A TransportError is a POST that got no answer: the relay could not be
 // reached, broke the connection, or took too long. Unless it is Unsent, whether
-// the relay has seen the alert is unknown. It is a plain value.
+// the relay has seen the alert is unknown.
 type TransportError struct {
 	// Relay is the relay's scheme and host.
 	Relay string
@@ -84,8 +84,8 @@ func (c *Client) logTrimmed(ctx context.Context, alert payload.Alert, suite seal
 	}
 }
 
-// logOutcome says of each device what somebody may have to look after. A copy
-// of an alert that another node sent is coalesced all day long.
+// logOutcome logs what somebody may have to look after. That a copy was coalesced
+// is normal when several nodes report one alert, so that line is at Debug.
 func (c *Client) logOutcome(ctx context.Context, alert payload.Alert, outcome Outcome) {
 	attrs := []slog.Attr{slog.String("device", outcome.DeviceID), slog.Int("status", outcome.Status)}
 	said := slog.String("outcome", string(outcome.Relay))

@@ -78,7 +78,7 @@ type notifyConfig struct {
 func WithPriority(p Priority) NotifyOption {
 	return func(c *notifyConfig) error {
 		if p != TimeSensitive && p != Passive {
-			return fmt.Errorf("relayclient: %v: use TimeSensitive or Passive", p)
+			return fmt.Errorf("relayclient: WithPriority: %v: must be TimeSensitive or Passive", p)
 		}
 		c.priority = p
 		return nil
