@@ -15,8 +15,7 @@ import (
 )
 
 // A Sealed is an alert for one phone that waits to be posted. [Client.Seal] makes one and [Client.Post] posts it, which
-// may be another process, later: a caller may store DeviceID and Envelope. It is a plain value. It prints without its
-// envelope.
+// may be another process, later: a caller may store DeviceID and Envelope. It prints without its envelope.
 type Sealed struct {
 	// DeviceID is the device's id in the registry.
 	DeviceID string

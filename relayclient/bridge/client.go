@@ -51,7 +51,7 @@ type Option func(*settings) error
 func WithHTTPClient(client *http.Client) Option {
 	return func(s *settings) error {
 		if client == nil {
-			return errors.New("bridge: HTTP client is nil")
+			return errors.New("bridge: WithHTTPClient: the client is nil")
 		}
 		s.http = client
 		return nil
@@ -71,7 +71,7 @@ func WithLogger(logger *slog.Logger) Option {
 func WithCooldown(d time.Duration) Option {
 	return func(s *settings) error {
 		if d < 0 {
-			return fmt.Errorf("bridge: cooldown is negative: %v", d)
+			return fmt.Errorf("bridge: WithCooldown: %v is negative", d)
 		}
 		s.cooldown = d
 		return nil

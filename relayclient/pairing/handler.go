@@ -27,7 +27,7 @@ type HandlerOption func(*handler) error
 func WithCaller(caller func(*http.Request) string) HandlerOption {
 	return func(h *handler) error {
 		if caller == nil {
-			return errors.New("pairing: WithCaller needs a function")
+			return errors.New("pairing: WithCaller: the function is nil")
 		}
 		h.caller = caller
 		return nil
