@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	_ "golang.org/x/crypto/x509roots/fallback" // Mozilla's authorities, for systems and containers that have none
 )
 
 // Exit codes of every command but run, which ends with that of the command it ran.
