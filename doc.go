@@ -24,6 +24,15 @@
 //   - relayclient/relaytest/conformance: checks that any relay can be held to
 //   - pushauth/verify: a relay's check of bearer tokens
 //
+// # Conventions
+//
+// In all packages: an option is a function that its constructor calls; one that is nil, or has a bad value, is an error
+// of the constructor. A nil context is context.Background(). A nil logger is what slog.Default() returns at the time of
+// each line. The keys of log lines are the same everywhere: "kind", "name" and "run_id" are an alert's, "device" is the
+// id of a phone, "status" the answer of a server, "error" what went wrong. An error that can be acted on is a sentinel
+// or an exported type, for [errors.Is] and [errors.As]; a FieldError, of whichever package, says which field of an input
+// is wrong.
+//
 // The programs under examples run as they are; start with
 //
 //	go run ./examples/quickstart

@@ -113,7 +113,7 @@ func ExampleFit_errors() {
 	}
 	// Output:
 	// subject
-	// payload: subject: does not belong on an alert of kind failure
+	// payload: subject does not belong on an alert of kind failure
 	// 3597 bytes, limit 2202
 }
 
@@ -130,7 +130,7 @@ func ExampleParse() {
 	fmt.Println(err, errors.Is(err, payload.ErrVersion))
 	// Output:
 	// failure nightly-backup db-1 2026-07-23 01:02:03 +0000 UTC 137
-	// payload: v: unsupported payload version 2 true
+	// payload: v is 2: unsupported payload version true
 }
 
 func ExampleAlert_Stale() {

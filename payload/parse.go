@@ -3,7 +3,6 @@ package payload
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -26,12 +25,12 @@ const maxParse = 64 << 10
 // with fractions of a second; they are returned in UTC.
 func Parse(plaintext []byte) (Alert, error) {
 	if len(plaintext) > maxParse {
-		return Alert{}, &FieldError{Err: fmt.Errorf("plaintext of %d bytes, at most %d are read", len(plaintext), maxParse)}
+		return Alert{}, &FieldError{Field: "plaintext", Reason: fmt.Sprintf("has %d bytes, at most %d are read", len(plaintext), maxParse)}
 	}
 	// A map keeps to the exact names; encoding/json fills a struct's fields from members that differ in case, too.
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(bytes.TrimPrefix(plaintext, []byte("\ufeff")), &members); err != nil {
-		return Alert{}, &FieldError{Err: fmt.Errorf("plaintext is not a JSON object: %w", err)}
+		return Alert{}, &FieldError{Field: "plaintext", Reason: fmt.Sprintf("is not a JSON object: %v", err), Err: err}
 	}
 	r := reader{members: members}
 	r.version()
@@ -85,9 +84,9 @@ type reader struct {
 	err     error
 }
 
-func (r *reader) fail(name string, err error) {
+func (r *reader) fail(name, reason string, cause error) {
 	if r.err == nil {
-		r.err = &FieldError{Field: name, Err: err}
+		r.err = &FieldError{Field: name, Reason: reason, Err: cause}
 	}
 }
 
@@ -119,9 +118,9 @@ func (r *reader) required(name string) string {
 	case text != nil && *text != "":
 		return *text
 	case text == nil && r.given(name):
-		r.fail(name, errors.New("must be text"))
+		r.fail(name, "must be text", nil)
 	default:
-		r.fail(name, errMissing)
+		r.fail(name, isMissing, nil)
 	}
 	return ""
 }
@@ -134,11 +133,11 @@ func (r *reader) given(name string) bool {
 func (r *reader) version() {
 	switch version := r.integer("v"); {
 	case version == nil && r.given("v"):
-		r.fail("v", errors.New("must be a whole number"))
+		r.fail("v", "must be a whole number", nil)
 	case version == nil:
-		r.fail("v", errMissing)
+		r.fail("v", isMissing, nil)
 	case *version != Version:
-		r.fail("v", fmt.Errorf("%w %d", ErrVersion, *version))
+		r.fail("v", fmt.Sprintf("is %d: %v", *version, ErrVersion), ErrVersion)
 	}
 }
 

@@ -11,29 +11,23 @@ import (
 // ErrVersion is the cause of [Parse]'s error when a plaintext is of another payload version than [Version].
 var ErrVersion = errors.New("unsupported payload version")
 
-var (
-	errMissing    = errors.New("missing")
-	errEmpty      = errors.New("must not be empty")
-	errYear       = errors.New("must lie in the years 0001 to 9999, UTC")
-	errNotFinite  = errors.New("must be a finite number")
-	errNotOfKinds = errors.New("must be success, failure, sla, event or test")
+// What is wrong with a field, where more than one place says it.
+const (
+	isMissing = "is missing"
+	isEmpty   = "must not be empty"
 )
 
 // FieldError says which member of an alert is wrong, and how. It quotes nothing of the alert except the one character
 // at which a document stops being JSON.
 type FieldError struct {
-	Field string // the member's name in the plaintext, such as "run_id"; empty when the document as a whole is wrong
-	Err   error  // what is wrong with it
+	Field  string // the member's name in the plaintext, such as "run_id"; "plaintext" when the whole document is wrong
+	Reason string // what is wrong, to be read after the field: "must not be empty"
+	Err    error  // the cause, such as ErrVersion; nil when there is none
 }
 
-func (e *FieldError) Error() string {
-	if e.Field == "" {
-		return fmt.Sprintf("payload: %v", e.Err)
-	}
-	return fmt.Sprintf("payload: %s: %v", e.Field, e.Err)
-}
+func (e *FieldError) Error() string { return "payload: " + e.Field + " " + e.Reason }
 
-// Unwrap returns what is wrong with the field.
+// Unwrap returns the cause.
 func (e *FieldError) Unwrap() error { return e.Err }
 
 // Validate checks an alert against the protocol and returns a [*FieldError] for the first thing that is wrong: a
@@ -42,7 +36,7 @@ func (e *FieldError) Unwrap() error { return e.Err }
 // that the protocol does not name are allowed.
 func (a Alert) Validate() error {
 	if !a.Kind.known() {
-		return &FieldError{"kind", errNotOfKinds}
+		return &FieldError{Field: "kind", Reason: "must be success, failure, sla, event or test"}
 	}
 	return cmp.Or(required(&a), belongs(&a), encodable(&a))
 }
@@ -60,21 +54,21 @@ func required(a *Alert) error {
 	good := a.Kind == KindSuccess || a.Kind == KindTest
 	switch {
 	case a.Name == "":
-		return &FieldError{"name", errEmpty}
+		return &FieldError{Field: "name", Reason: isEmpty}
 	case a.Kind == KindTest && a.Name != string(KindTest):
-		return &FieldError{"name", errors.New(`must be "test" on a test alert`)}
+		return &FieldError{Field: "name", Reason: `must be "test" on a test alert`}
 	case a.Success != good:
-		return &FieldError{"success", fmt.Errorf("must be %t on an alert of kind %s", good, a.Kind)}
+		return &FieldError{Field: "success", Reason: fmt.Sprintf("must be %t on an alert of kind %s", good, a.Kind)}
 	case a.Host == "":
-		return &FieldError{"host", errEmpty}
+		return &FieldError{Field: "host", Reason: isEmpty}
 	case a.Time.Truncate(time.Second).IsZero(): // as it is sent
-		return &FieldError{"ts", errors.New("must be set: it decides whether the alert is fresh")}
+		return &FieldError{Field: "ts", Reason: "must be set: it decides whether the alert is fresh"}
 	case a.Kind == KindEvent && a.Event == "":
-		return &FieldError{"event", errEmpty}
+		return &FieldError{Field: "event", Reason: isEmpty}
 	case a.Kind == KindSLA && a.SLACheck == "":
-		return &FieldError{"sla_check", errEmpty}
+		return &FieldError{Field: "sla_check", Reason: isEmpty}
 	case len(a.LogTail) > MaxLogLines:
-		return &FieldError{"log_tail", fmt.Errorf("has %d lines, at most %d are allowed", len(a.LogTail), MaxLogLines)}
+		return &FieldError{Field: "log_tail", Reason: fmt.Sprintf("has %d lines, at most %d are allowed", len(a.LogTail), MaxLogLines)}
 	}
 	return nil
 }
@@ -102,7 +96,7 @@ func belongs(a *Alert) error {
 		{"log_tail", len(a.LogTail) > 0, result},
 	} {
 		if f.set && !f.may {
-			return &FieldError{f.name, fmt.Errorf("does not belong on an alert of kind %s", a.Kind)}
+			return &FieldError{Field: f.name, Reason: fmt.Sprintf("does not belong on an alert of kind %s", a.Kind)}
 		}
 	}
 	return nil
@@ -115,7 +109,7 @@ func encodable(a *Alert) error {
 		value time.Time
 	}{{"ts", a.Time}, {"started_at", a.StartedAt}, {"last_success_at", a.LastSuccessAt}} {
 		if year := f.value.UTC().Year(); year < 1 || year > 9999 {
-			return &FieldError{f.name, errYear}
+			return &FieldError{Field: f.name, Reason: "must lie in the years 0001 to 9999, UTC"}
 		}
 	}
 	for _, f := range [...]struct {
@@ -123,7 +117,7 @@ func encodable(a *Alert) error {
 		value *float64
 	}{{"threshold_seconds", a.ThresholdSeconds}, {"observed_seconds", a.ObservedSeconds}} {
 		if f.value != nil && (math.IsNaN(*f.value) || math.IsInf(*f.value, 0)) {
-			return &FieldError{f.name, errNotFinite}
+			return &FieldError{Field: f.name, Reason: "must be a finite number"}
 		}
 	}
 	return nil

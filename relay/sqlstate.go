@@ -86,6 +86,9 @@ const (
 
 // Update is [State.Update].
 func (s *SQLState) Update(ctx context.Context, now time.Time, key string, change ChangeFunc) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	turn := s.turns[maphash.String(s.seed, key)%uint64(len(s.turns))]
 	select {
 	case turn <- struct{}{}:

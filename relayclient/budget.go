@@ -29,9 +29,9 @@ const (
 // the alert is fitted to 3000 characters and posted once more, and for an hour
 // alerts are fitted to 3000 at once.
 func WithMaxCiphertext(n int) Option {
-	return func(c *Client) error {
+	return func(c *config) error {
 		if n < ciphertextFloor || n > ciphertextCeiling {
-			return fmt.Errorf("relayclient: ciphertexts of %d characters: must be %d to %d", n, ciphertextFloor, ciphertextCeiling)
+			return fmt.Errorf("relayclient: WithMaxCiphertext: %d: must be %d to %d", n, ciphertextFloor, ciphertextCeiling)
 		}
 		c.maxCiphertext = n
 		return nil

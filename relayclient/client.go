@@ -28,38 +28,46 @@ const DefaultTimeout = 10 * time.Second
 // (relay protocol, "Replay protection").
 const maxPatience = 9 * time.Minute
 
-// ErrClosed is the error of every [Outcome] of a Send after [Client.Close].
-var ErrClosed = errors.New("relayclient: client is closed")
+// ErrClosed is the error of every [Outcome] of a Send after [Client.Close], and of a
+// Notify after [Notifier.Close].
+var ErrClosed = errors.New("relayclient: client or notifier is closed")
 
 // A Client posts sealed alerts to one relay. It keeps its connections between
 // alerts, so make one and keep it. It is safe for concurrent use.
 type Client struct {
-	relay         *relay       // behind a pointer, which fmt does not follow; it holds secrets
+	config
+	relay   *relay // behind a pointer, which fmt does not follow; it holds secrets
+	pool    *pool  // nil with an HTTP client of the caller's
+	short   shortRelay
+	tooLate error // why a POST was abandoned after timeout
+	clock   relayClock
+	closed  atomic.Bool
+}
+
+// config is what the options set.
+type config struct {
 	http          *http.Client // the caller's; nil without WithHTTPClient
-	pool          *pool        // nil with it
 	tls           *tls.Config  // of the pool; nil for the default
 	timeout       time.Duration
 	patience      time.Duration
-	maxCiphertext int
-	short         shortRelay
-	tooLate       error // why a POST was abandoned after timeout
+	maxCiphertext int // characters
 	maxInFlight   int
-	logger        *slog.Logger
-	clock         relayClock
-	closed        atomic.Bool
+	logger        *slog.Logger // nil for slog.Default at the time of a line
+	observer      func(context.Context, Observation)
+	observeNames  bool
 }
 
-// An Option changes a default of [New]. It is a plain value.
-type Option func(*Client) error
+// An Option changes a default of [New].
+type Option func(*config) error
 
 // WithTimeout bounds each POST, from the moment it has a connection until the
 // relay's answer has been read; how long it may wait for the connection is
 // [WithPatience]. The default is [DefaultTimeout]. The context given to Send bounds
 // the whole alert.
 func WithTimeout(d time.Duration) Option {
-	return func(c *Client) error {
+	return func(c *config) error {
 		if d <= 0 {
-			return fmt.Errorf("relayclient: timeout %v: must be positive", d)
+			return fmt.Errorf("relayclient: WithTimeout: %v: must be positive", d)
 		}
 		c.timeout = d
 		return nil
@@ -73,9 +81,9 @@ func WithTimeout(d time.Duration) Option {
 // POST, the longest 9 minutes. What another attempt would not change ends it at once:
 // TLS errors and a proxy's refusal.
 func WithPatience(d time.Duration) Option {
-	return func(c *Client) error {
+	return func(c *config) error {
 		if d <= 0 || d > maxPatience {
-			return fmt.Errorf("relayclient: patience %v: must be positive, and at most %v", d, maxPatience)
+			return fmt.Errorf("relayclient: WithPatience: %v: must be positive, and at most %v", d, maxPatience)
 		}
 		c.patience = d
 		return nil
@@ -85,12 +93,12 @@ func WithPatience(d time.Duration) Option {
 // WithTLSConfig sets the TLS configuration of the connections to the relay: for a
 // private certificate authority or a client certificate. It is cloned. It cannot be
 // combined with [WithHTTPClient], whose transport has its own.
-func WithTLSConfig(config *tls.Config) Option {
-	return func(c *Client) error {
-		if config == nil {
-			return errors.New("relayclient: WithTLSConfig(nil): leave the option out for the default configuration")
+func WithTLSConfig(tlsConfig *tls.Config) Option {
+	return func(c *config) error {
+		if tlsConfig == nil {
+			return errors.New("relayclient: WithTLSConfig: the configuration is nil")
 		}
-		c.tls = config.Clone()
+		c.tls = tlsConfig.Clone()
 		return nil
 	}
 }
@@ -98,9 +106,9 @@ func WithTLSConfig(config *tls.Config) Option {
 // WithMaxInFlight bounds how many POSTs of one alert are in flight at once, from
 // 1 to [MaxInFlight], which is the default.
 func WithMaxInFlight(n int) Option {
-	return func(c *Client) error {
+	return func(c *config) error {
 		if n < 1 || n > MaxInFlight {
-			return fmt.Errorf("relayclient: %d POSTs in flight: must be 1 to %d", n, MaxInFlight)
+			return fmt.Errorf("relayclient: WithMaxInFlight: %d: must be 1 to %d", n, MaxInFlight)
 		}
 		c.maxInFlight = n
 		return nil
@@ -117,9 +125,9 @@ func WithMaxInFlight(n int) Option {
 // is not bounded. For a proxy set HTTPS_PROXY, for a private certificate authority
 // use [WithTLSConfig] instead.
 func WithHTTPClient(client *http.Client) Option {
-	return func(c *Client) error {
+	return func(c *config) error {
 		if client == nil {
-			return errors.New("relayclient: WithHTTPClient(nil): leave the option out for the default client")
+			return errors.New("relayclient: WithHTTPClient: the client is nil")
 		}
 		own := *client
 		c.http = &own
@@ -127,10 +135,10 @@ func WithHTTPClient(client *http.Client) Option {
 	}
 }
 
-// WithLogger logs failures to logger. The default is [slog.Default] at the time
-// of each failure.
+// WithLogger logs failures to logger. Without it, or when it is nil, they are
+// logged to [slog.Default] at the time of each line.
 func WithLogger(logger *slog.Logger) Option {
-	return func(c *Client) error {
+	return func(c *config) error {
 		c.logger = logger
 		return nil
 	}
@@ -144,12 +152,12 @@ func New(relayURL string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{relay: relay, timeout: DefaultTimeout, maxCiphertext: ciphertextFloor, maxInFlight: MaxInFlight}
+	c := &Client{relay: relay, config: config{timeout: DefaultTimeout, maxCiphertext: ciphertextFloor, maxInFlight: MaxInFlight}}
 	for _, opt := range opts {
 		if opt == nil {
-			return nil, errors.New("relayclient: an Option is nil: leave it out")
+			return nil, errors.New("relayclient: an option is nil")
 		}
-		if err := opt(c); err != nil {
+		if err := opt(&c.config); err != nil {
 			return nil, err
 		}
 	}

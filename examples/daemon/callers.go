@@ -9,8 +9,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-
-	"github.com/sealpush/sealpush/internal/state"
 )
 
 // minToken is the least number of characters of a bearer token: short ones can be guessed.
@@ -42,7 +40,7 @@ func (c *callers) ensure(tokenFile string) (used bool, err error) {
 	if len(*c) > 0 {
 		return false, nil
 	}
-	token, err := state.EnsureToken(tokenFile)
+	token, err := ensureToken(tokenFile)
 	if err != nil {
 		return false, err
 	}

@@ -6,8 +6,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
-
-	"github.com/sealpush/sealpush/internal/state"
 )
 
 // guide is what the daemon prints when it is ready. It holds no secret: a token stays in its file.
@@ -24,7 +22,7 @@ func (g guide) print(w io.Writer) {
 	}
 	callers := g.callers.String()
 	if g.tokenFile {
-		callers += ", with the token in " + state.TokenPath(g.state)
+		callers += ", with the token in " + tokenPath(g.state)
 	}
 	fmt.Fprintf(w, "Daemon   %s\nRelay    %s\nPhones   %s\nCallers  %s\n", g.url, relay, g.devices, callers)
 	fmt.Fprintf(w, "\nTo pair a phone, in another terminal:\n\n    %s\n\nReady. Control-C stops it.\n", g.phoneCommand())
@@ -33,10 +31,10 @@ func (g guide) print(w io.Writer) {
 // phoneCommand is the command to paste, with placeholders for secrets.
 func (g guide) phoneCommand() string {
 	command := []string{"sealpush phone"}
-	if g.url != "http://"+state.DaemonAddr {
+	if g.url != "http://"+defaultAddr {
 		command = append(command, "-daemon", g.url)
 	}
-	if byDefault, err := state.Dir(); err != nil || filepath.Clean(g.state) != byDefault {
+	if byDefault, err := defaultState(); err != nil || filepath.Clean(g.state) != byDefault {
 		command = append(command, "-state", quoted(g.state))
 	}
 	if !g.tokenFile {

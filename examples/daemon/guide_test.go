@@ -3,22 +3,20 @@ package main
 import (
 	"strings"
 	"testing"
-
-	"github.com/sealpush/sealpush/internal/state"
 )
 
 func TestGuide(t *testing.T) {
-	dir, err := state.Dir()
+	dir, err := defaultState()
 	if err != nil {
 		t.Fatal(err)
 	}
-	byDefault := guide{options: options{state: dir}, url: "http://" + state.DaemonAddr, tokenFile: true}
+	byDefault := guide{options: options{state: dir}, url: "http://" + defaultAddr, tokenFile: true}
 	elsewhere := guide{options: options{state: "/my files", relay: "https://user:password@relay.example/secret?key=secret"}, url: "http://127.0.0.1:9"}
 	for name, tt := range map[string]struct {
 		guide guide
 		want  []string
 	}{
-		"by default": {byDefault, []string{"Relay    its own", "\n    sealpush phone\n", "the token in " + state.TokenPath(dir)}},
+		"by default": {byDefault, []string{"Relay    its own", "\n    sealpush phone\n", "the token in " + tokenPath(dir)}},
 		"elsewhere": {elsewhere, []string{
 			"Relay    https://relay.example\n", ` -daemon http://127.0.0.1:9 -state "/my files" -token TOKEN -inbox URL`,
 		}},

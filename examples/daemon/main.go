@@ -29,7 +29,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sealpush/sealpush/internal/state"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
@@ -60,7 +59,7 @@ func main() {
 
 // serve runs the daemon until ctx ends, and then finishes what is under way.
 func serve(ctx context.Context, opts options, out io.Writer) error {
-	tokenFile, err := opts.callers.ensure(state.TokenPath(opts.state))
+	tokenFile, err := opts.callers.ensure(tokenPath(opts.state))
 	if err != nil {
 		return err
 	}

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sealpush/sealpush/internal/program"
-	"github.com/sealpush/sealpush/internal/state"
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
@@ -34,7 +32,7 @@ func TestMain(m *testing.M) {
 
 // daemon is a running daemon.
 type daemon struct {
-	*program.Program
+	*program
 	process *os.Process
 	url     string
 	state   string
@@ -51,7 +49,7 @@ func startDaemon(t *testing.T, args ...string) daemon {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "state")
 	cmd := daemonCommand(t, append([]string{"-listen", "127.0.0.1:0", "-state", dir, "-every", "1h"}, args...)...)
-	d := daemon{Program: program.Start(t, cmd), process: cmd.Process, state: dir}
+	d := daemon{program: startProgram(t, cmd), process: cmd.Process, state: dir}
 	d.url = d.Await(t, `^Daemon +(http://\S+)$`)[1]
 	d.Await(t, "^Ready")
 	return d
@@ -60,7 +58,7 @@ func startDaemon(t *testing.T, args ...string) daemon {
 // token is the one that the daemon has made.
 func (d daemon) token(t *testing.T) string {
 	t.Helper()
-	token, err := state.ReadToken(state.TokenPath(d.state))
+	token, err := ensureToken(tokenPath(d.state))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +149,7 @@ func TestTokens(t *testing.T) {
 	if out := d.Output(); !strings.Contains(out, "laptop, desk, tablet") || strings.Contains(out, right) {
 		t.Errorf("prints\n%s", out)
 	}
-	if _, err := os.Stat(state.TokenPath(d.state)); err == nil {
+	if _, err := os.Stat(tokenPath(d.state)); err == nil {
 		t.Error("has made a token beside the given ones")
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/sealpush/sealpush/internal/state"
 )
 
 // tokensVariable is the environment's way to give tokens. Other users cannot read it in the list of processes, as they
@@ -31,7 +29,7 @@ func parseOptions(args []string) (options, error) {
 	var opts options
 	var maxRuntime time.Duration
 	flags := flag.NewFlagSet("daemon", flag.ContinueOnError)
-	flags.StringVar(&opts.listen, "listen", state.DaemonAddr, "`address` to serve the pairing API on; port 0 takes a free one")
+	flags.StringVar(&opts.listen, "listen", defaultAddr, "`address` to serve the pairing API on; port 0 takes a free one")
 	flags.StringVar(&opts.relay, "relay", "", "`URL` that sealed alerts are posted to (default: a relay of the daemon's own)")
 	flags.StringVar(&opts.state, "state", "", "`directory` for the daemon's files (default: in the user's configuration)")
 	flags.StringVar(&opts.devices, "devices", "", "registry `file` with the paired phones (default: devices.json in -state)")
@@ -72,7 +70,7 @@ func (o *options) complete() (err error) {
 		return errors.New("-every must be more than 0")
 	}
 	if o.state == "" {
-		if o.state, err = state.Dir(); err != nil {
+		if o.state, err = defaultState(); err != nil {
 			return err
 		}
 	}

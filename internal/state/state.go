@@ -1,12 +1,10 @@
-// Package state is where the example daemon and the example phone keep their
-// files, so that on one machine they find each other without a flag.
+// Package state names the files that the tool shares with examples/daemon, so that on one machine they find each other
+// without a flag. The example has its own copy of these names, in its files.go, because it is there to be copied.
 package state
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,20 +41,6 @@ func ReadToken(path string) (string, error) {
 	return token, nil
 }
 
-// EnsureToken returns the token in a file and makes the file, with a random
-// token, when it is not there.
-func EnsureToken(path string) (string, error) {
-	token, err := ReadToken(path)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return token, err
-	}
-	token = rand.Text()
-	if err := Create(path, []byte(token+"\n")); err != nil {
-		return "", err
-	}
-	return token, nil
-}
-
 // Create writes a file that is not there yet and that only its owner may read.
 // It makes the directory too.
 func Create(path string, content []byte) error {
@@ -69,7 +53,7 @@ func Create(path string, content []byte) error {
 	}
 	_, err = file.Write(content)
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return errors.Join(err, os.Remove(path)) // half a secret is none
+		return errors.Join(err, os.Remove(path)) // do not keep a part of a secret
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func New(config Config, opts ...Option) (*Verifier, error) {
 	o := options{client: &http.Client{Transport: transport.New()}, leeway: defaultLeeway, lifetime: defaultKeyLifetime}
 	for _, opt := range opts {
 		if opt == nil {
-			return nil, errors.New("verify: an Option is nil")
+			return nil, errors.New("verify: an option is nil")
 		}
 		if err := opt(&o); err != nil {
 			return nil, err

@@ -259,7 +259,7 @@ func TestNewRefuses(t *testing.T) {
 		{"other scheme", config(func(c *verify.Config) { c.JWKSURL = "ftp://s3cret@token.example" }), nil, "Config.JWKSURL"},
 		{"credentials", config(func(c *verify.Config) { c.JWKSURL = "https://user:s3cret@token.example/jwks" }), nil, "Config.JWKSURL"},
 		{"malformed URL", config(func(c *verify.Config) { c.JWKSURL = "https://s3cret%zz" }), nil, "Config.JWKSURL"},
-		{"nil option", config(same), []verify.Option{nil}, "Option"},
+		{"nil option", config(same), []verify.Option{nil}, "option"},
 		{"nil client", config(same), []verify.Option{verify.WithHTTPClient(nil)}, "WithHTTPClient"},
 		{"negative leeway", config(same), []verify.Option{verify.WithLeeway(-1)}, "WithLeeway"},
 		{"an hour of leeway", config(same), []verify.Option{verify.WithLeeway(time.Hour)}, "WithLeeway"},

@@ -26,26 +26,31 @@ const (
 // A Forwarder sends messages to Apple's push service for one app. It is safe for
 // concurrent use and keeps one HTTP/2 connection for as long as it can.
 type Forwarder struct {
-	host   string
 	topic  string
 	tokens *tokenSource
+	config
+}
+
+// config is what the options set.
+type config struct {
+	host   string
 	client *http.Client
 }
 
 var _ relay.Digester = (*Forwarder)(nil)
 
 // An Option sets up a [Forwarder]. [New] returns its error.
-type Option func(*Forwarder) error
+type Option func(*config) error
 
 // WithHost sends to [Sandbox], or to the base URL of any service that speaks as
 // Apple's does, instead of to [Production].
 func WithHost(baseURL string) Option {
-	return func(f *Forwarder) error {
+	return func(c *config) error {
 		host, err := url.Parse(baseURL)
 		if err != nil || host.Scheme != "https" || host.Host == "" || host.User != nil || strings.Trim(host.Path, "/") != "" || host.RawQuery != "" {
-			return errors.New("apns: the host must be an https URL without path or credentials, such as apns.Sandbox")
+			return errors.New("apns: WithHost: the host must be an https URL without path or credentials, such as apns.Sandbox")
 		}
-		f.host = host.Scheme + "://" + host.Host
+		c.host = host.Scheme + "://" + host.Host
 		return nil
 	}
 }
@@ -54,11 +59,11 @@ func WithHost(baseURL string) Option {
 // default one honours the usual proxy variables and notices a connection that
 // has died.
 func WithHTTPClient(client *http.Client) Option {
-	return func(f *Forwarder) error {
+	return func(c *config) error {
 		if client == nil {
-			return errors.New("apns: no HTTP client")
+			return errors.New("apns: WithHTTPClient: the client is nil")
 		}
-		f.client = client
+		c.client = client
 		return nil
 	}
 }
@@ -73,12 +78,12 @@ func New(key *Key, topic string, opts ...Option) (*Forwarder, error) {
 	case topic == "":
 		return nil, errors.New("apns: the topic must be the app's bundle id")
 	}
-	f := &Forwarder{host: Production, topic: topic, tokens: &tokenSource{key: key}, client: newClient()}
+	f := &Forwarder{topic: topic, tokens: &tokenSource{key: key}, config: config{host: Production, client: newClient()}}
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, errors.New("apns: an option is nil")
 		}
-		if err := opt(f); err != nil {
+		if err := opt(&f.config); err != nil {
 			return nil, err
 		}
 	}
@@ -116,6 +121,9 @@ func (f *Forwarder) ForwardDigest(ctx context.Context, device secret.Text) error
 }
 
 func (f *Forwarder) send(ctx context.Context, m Message) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	token, err := f.tokens.token(time.Now())
 	if err != nil {
 		return &relay.ForwardError{Err: err}

@@ -52,8 +52,12 @@ func (e *RelayError) Is(target error) bool {
 // FieldError says which field of a device, a notification or a phone's message is wrong. No request was made. It never
 // quotes the value.
 type FieldError struct {
-	Field   string // as JSON spells it: "deviceToken", "platform", "bundleId", "params", "method", "message" (the whole), "title", "body"
-	Problem string // "is missing"
+	Field  string // as JSON spells it: "deviceToken", "platform", "bundleId", "params", "method", "message" (the whole), "title", "body", "notification" (the whole)
+	Reason string // what is wrong, to be read after the field: "is missing"
+	Err    error  // the cause; nil when there is none
 }
 
-func (e *FieldError) Error() string { return "bridge: " + e.Field + " " + e.Problem }
+func (e *FieldError) Error() string { return "bridge: " + e.Field + " " + e.Reason }
+
+// Unwrap returns the cause.
+func (e *FieldError) Unwrap() error { return e.Err }

@@ -64,7 +64,7 @@ func parseMessage(raw []byte) (method string, params json.RawMessage, err error)
 	raw = bytes.TrimLeft(bytes.TrimPrefix(raw, []byte("\uFEFF")), " \t\r\n")
 	if !json.Valid(raw) {
 		if text := unescape(raw); strings.Contains(text, methodRegister) || strings.Contains(text, methodUnregister) {
-			return "", nil, &FieldError{"message", "is not JSON"}
+			return "", nil, &FieldError{Field: "message", Reason: "is not JSON"}
 		}
 		return "", nil, nil
 	}
@@ -74,7 +74,7 @@ func parseMessage(raw []byte) (method string, params json.RawMessage, err error)
 	}
 	for _, message := range batch {
 		if method, _, err := parseObject(message); method != "" || err != nil {
-			return "", nil, &FieldError{"message", "is a batch; push messages must come alone"}
+			return "", nil, &FieldError{Field: "message", Reason: "is a batch; push messages must come alone"}
 		}
 	}
 	return "", nil, nil
@@ -141,9 +141,9 @@ func parseObject(raw []byte) (method string, params json.RawMessage, err error) 
 	case method == "":
 		return "", nil, nil
 	case methods > 1:
-		return "", nil, &FieldError{"method", "is given twice"}
+		return "", nil, &FieldError{Field: "method", Reason: "is given twice"}
 	case misspelt:
-		return "", nil, &FieldError{"method", "is not written in lower case"}
+		return "", nil, &FieldError{Field: "method", Reason: "is not written in lower case"}
 	}
 	return method, params, nil
 }
@@ -152,10 +152,10 @@ func parseObject(raw []byte) (method string, params json.RawMessage, err error) 
 func parseParams(raw json.RawMessage) (Device, error) {
 	var members map[string]json.RawMessage
 	if len(raw) == 0 {
-		return Device{}, &FieldError{"params", "is missing"}
+		return Device{}, &FieldError{Field: "params", Reason: "is missing"}
 	}
 	if json.Unmarshal(raw, &members) != nil || members == nil {
-		return Device{}, &FieldError{"params", "must be an object"}
+		return Device{}, &FieldError{Field: "params", Reason: "must be an object"}
 	}
 	var device Device
 	var token string
@@ -172,7 +172,7 @@ func parseParams(raw json.RawMessage) (Device, error) {
 			continue
 		}
 		if json.Unmarshal(value, field.to) != nil {
-			return Device{}, &FieldError{field.name, "must be a string"}
+			return Device{}, &FieldError{Field: field.name, Reason: "must be a string"}
 		}
 	}
 	device.Token = secret.New(token)

@@ -124,12 +124,12 @@ func (c *Client) notify(ctx context.Context, n Notification, open *gate) Result 
 func (n Notification) check() error {
 	switch {
 	case n.Title == "":
-		return &FieldError{"title", "is missing"}
+		return &FieldError{Field: "title", Reason: "is missing"}
 	case n.Body == "":
-		return &FieldError{"body", "is missing"}
+		return &FieldError{Field: "body", Reason: "is missing"}
 	}
 	if encoded, err := encode(n); err != nil || len(encoded) > MaxNotificationSize {
-		return &FieldError{"notification", fmt.Sprintf("takes %d bytes as JSON, and a relay can pass on %d", len(encoded), MaxNotificationSize)}
+		return &FieldError{Field: "notification", Reason: fmt.Sprintf("takes %d bytes as JSON, and a relay can pass on %d", len(encoded), MaxNotificationSize)}
 	}
 	return nil
 }
@@ -166,6 +166,9 @@ func (c *Client) judge(ctx context.Context, devices []DeviceResult) (mayHaveWoke
 func (c *Client) debounced(ctx context.Context, closed *gate) Result {
 	if log := c.log(); log.Enabled(ctx, slog.LevelDebug) {
 		log.DebugContext(ctx, "push notification debounced", "remaining", closed.remaining())
+	}
+	if c.observer != nil {
+		c.tell(ctx, Observation{Operation: "push", Result: "debounced", Start: time.Now()})
 	}
 	return Result{Status: StatusDebounced}
 }

@@ -96,21 +96,21 @@ func (d Device) check() (platform string, err error) {
 	case "android", "fcm":
 		return "android", nil
 	case "":
-		return "", &FieldError{"platform", "is missing"}
+		return "", &FieldError{Field: "platform", Reason: "is missing"}
 	}
-	return "", &FieldError{"platform", "must be ios, apns, android or fcm"}
+	return "", &FieldError{Field: "platform", Reason: "must be ios, apns, android or fcm"}
 }
 
 func checkField(name, value string) error {
 	switch {
 	case value == "":
-		return &FieldError{name, "is missing"}
+		return &FieldError{Field: name, Reason: "is missing"}
 	case len(value) > maxField:
-		return &FieldError{name, fmt.Sprintf("is longer than %d bytes", maxField)}
+		return &FieldError{Field: name, Reason: fmt.Sprintf("is longer than %d bytes", maxField)}
 	case !utf8.ValidString(value):
-		return &FieldError{name, "is not UTF-8"}
+		return &FieldError{Field: name, Reason: "is not UTF-8"}
 	case strings.ContainsFunc(value, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
-		return &FieldError{name, "has white space or control characters"}
+		return &FieldError{Field: name, Reason: "has white space or control characters"}
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func WithLogger(logger *slog.Logger) RegistryOption {
 func WithSuites(suites ...seal.Suite) RegistryOption {
 	return func(c *registryConfig) error {
 		if len(suites) == 0 {
-			return errors.New("pairing: WithSuites needs a suite")
+			return errors.New("pairing: WithSuites: no suite is given")
 		}
 		for _, suite := range suites {
 			if !slices.Contains(seal.Suites(), suite) {
@@ -94,7 +94,7 @@ func NewRegistry(store Store, opts ...RegistryOption) (*Registry, error) {
 	r := &Registry{store: store, calls: make(chan struct{}, maxStoreCalls)}
 	for _, opt := range opts {
 		if opt == nil {
-			return nil, errors.New("pairing: a RegistryOption is nil")
+			return nil, errors.New("pairing: an option is nil")
 		}
 		if err := opt(&r.config); err != nil {
 			return nil, err
@@ -314,7 +314,7 @@ func call[T any](ctx context.Context, r *Registry, fn func(Store, context.Contex
 	if r.store == nil {
 		return none, unavailable(errNoStore)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, storeWait, errSilent)
+	ctx, cancel := context.WithTimeoutCause(orBackground(ctx), storeWait, errSilent)
 	defer cancel()
 	select {
 	case r.calls <- struct{}{}:

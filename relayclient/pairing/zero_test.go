@@ -42,17 +42,15 @@ func TestZeroValuesSayWhatTheyLack(t *testing.T) {
 func TestConstructorsRefuse(t *testing.T) {
 	reg, _ := newRegistry(&memoryStore{})
 	_, noStore := pairing.NewRegistry(nil)
-	_, nilOption := pairing.NewRegistry(&memoryStore{}, nil)
 	_, noSuite := pairing.NewRegistry(&memoryStore{}, pairing.WithSuites())
 	_, unknown := pairing.NewRegistry(&memoryStore{}, pairing.WithSuites(seal.X25519, "kyber"))
 	_, noRegistry := pairing.Handler(nil, nil)
-	_, nilHandlerOption := pairing.Handler(reg, nil, nil)
 	_, nilCaller := pairing.Handler(reg, nil, pairing.WithCaller(nil))
 	_, noCaller := pairing.Handler(reg, nil, pairing.WithOwnDevicesOnly())
 	for want, err := range map[string]error{
-		"NewRegistry needs a store": noStore, "RegistryOption is nil": nilOption, "WithSuites needs a suite": noSuite,
-		`"kyber" is none of`: unknown, "Handler needs a registry": noRegistry, "HandlerOption is nil": nilHandlerOption,
-		"WithCaller needs a function": nilCaller, "WithOwnDevicesOnly needs WithCaller": noCaller,
+		"NewRegistry needs a store": noStore, "WithSuites: no suite": noSuite,
+		`"kyber" is none of`: unknown, "Handler needs a registry": noRegistry,
+		"WithCaller: the function is nil": nilCaller, "WithOwnDevicesOnly needs WithCaller": noCaller,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

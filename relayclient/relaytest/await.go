@@ -20,8 +20,11 @@ func (m *monitor) notify() {
 }
 
 // await waits until ready, which is called with the mutex held, or until ctx is
-// done.
+// done. A nil ctx is context.Background().
 func (m *monitor) await(ctx context.Context, ready func() bool) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	for {
 		m.Lock()
 		if ready() {

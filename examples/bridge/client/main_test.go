@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/sealpush/sealpush/internal/program"
 )
 
 // The test binary plays two parts more: started with asClient in its environment
@@ -47,14 +45,14 @@ func playAgent(address string) {
 
 // setup is a running bridge, the test's line to its agent, and a push relay.
 type setup struct {
-	relay, bridge *program.Program
+	relay, bridge *program
 	agent         net.Conn
 	pairingURL    string
 }
 
 func newSetup(t *testing.T, args ...string) setup {
 	t.Helper()
-	s := setup{relay: program.Start(t, exec.Command(build(t, "../../cmd/sealpush", "."), "relay", "-addr", "127.0.0.1:0"))}
+	s := setup{relay: startProgram(t, exec.Command(build(t, "../../cmd/sealpush", "."), "relay", "-addr", "127.0.0.1:0"))}
 	table := s.relay.Await(t, `^    \[push_relay\]\n(?:    .+\n)+`)[0]
 	config := filepath.Join(t.TempDir(), "common.toml")
 	if err := os.WriteFile(config, []byte(table), 0o600); err != nil {
@@ -66,7 +64,7 @@ func newSetup(t *testing.T, args ...string) setup {
 	}
 	defer listener.Close()
 	args = append(args, "-config", config, "--", os.Args[0], "agent", listener.Addr().String())
-	s.bridge = program.Start(t, exec.Command(build(t, ".", "."), args...))
+	s.bridge = startProgram(t, exec.Command(build(t, ".", "."), args...))
 	s.pairingURL = s.bridge.Await(t, `^ +(http\S+)$`)[1]
 	s.bridge.Await(t, "^Ready")
 	if s.agent, err = listener.Accept(); err != nil {
@@ -88,7 +86,7 @@ func build(t *testing.T, dir, pkg string) string {
 }
 
 // client runs the client; what is written to the writer is typed.
-func client(t *testing.T, args ...string) (*program.Program, io.Writer) {
+func client(t *testing.T, args ...string) (*program, io.Writer) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asClient+"=1")
@@ -96,7 +94,7 @@ func client(t *testing.T, args ...string) (*program.Program, io.Writer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return program.Start(t, cmd), typed
+	return startProgram(t, cmd), typed
 }
 
 func TestConversation(t *testing.T) {

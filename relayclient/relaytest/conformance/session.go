@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -26,6 +28,8 @@ type session struct {
 	waited  time.Duration // by the check at hand, because of 429s
 	quiet   bool          // the latest request had no answer, or 429 to the end
 	status  int           // of the latest answer; 0 if there was none
+	failed  atomic.Bool   // some answer to the check at hand was a 5xx
+	begun   map[Part]bool
 
 	limited *limitedDevice // see exhaust
 	bridge  bridgeState
@@ -36,7 +40,7 @@ func newSession(target Target) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{target: target, close: func() {}, limiter: rate.NewLimiter(rate.Inf, 1)}
+	s := &session{target: target, close: func() {}, begun: map[Part]bool{}, limiter: rate.NewLimiter(rate.Inf, 1)}
 	if target.Pace > 0 {
 		s.limiter.SetLimit(rate.Every(target.Pace))
 	}
@@ -70,13 +74,14 @@ type response struct {
 
 const maxResponse = 64 << 10
 
-// String quotes the body, which may in turn quote secrets: see redact.
+// String is the status and the start of the body on one printable line. The body
+// may quote secrets: see redact.
 func (r response) String() string {
-	return strings.TrimSpace(fmt.Sprintf("%d %s", r.status, r.body))
+	return strings.TrimSpace(fmt.Sprintf("%d %s", r.status, answer.Line(string(r.body))))
 }
 
-// send makes a request at the target's pace. A 429 is waited for: it is about
-// how much the suite asks for, not about what.
+// send makes a request at the target's pace, and again after the time that a 429
+// asks for.
 func (s *session) send(ctx context.Context, req request) (response, error) {
 	for {
 		r, err := s.sendOnce(ctx, req)
@@ -94,7 +99,7 @@ func (s *session) send(ctx context.Context, req request) (response, error) {
 	}
 }
 
-// sendOnce takes a 429 for what it is.
+// sendOnce makes a request at the target's pace and returns a 429 like any answer.
 func (s *session) sendOnce(ctx context.Context, req request) (response, error) {
 	if err := s.limiter.Wait(ctx); err != nil {
 		return response{}, err
@@ -128,6 +133,9 @@ func (s *session) exchange(ctx context.Context, req request) (response, error) {
 	if err != nil {
 		return response{}, s.noAnswer(err)
 	}
+	if res.StatusCode/100 == 5 {
+		s.failed.Store(true)
+	}
 	return response{res.StatusCode, res.Header, body}, nil
 }
 
@@ -142,17 +150,16 @@ func (s *session) noAnswer(err error) error {
 	return fmt.Errorf("no answer: %w", err)
 }
 
-// silent reports whether the latest request got no answer to judge.
-func (s *session) silent() bool { return s.quiet }
-
 // redact takes out of a finding what a server may have quoted.
 func (s *session) redact(text string) string {
-	secrets := []string{s.target.Bridge.ClientSecret}
+	secrets := []string{s.target.Bridge.ClientSecret.Reveal()}
 	if s.bridge.token != nil {
 		secrets = append(secrets, s.bridge.token.answer.AccessToken)
 	}
 	for _, raw := range []string{s.target.URL, s.target.Bridge.TokenURL, s.target.Bridge.RelayURL} {
-		secrets = append(secrets, urlSecrets(raw)...)
+		if u, err := url.Parse(raw); err == nil {
+			secrets = append(secrets, answer.URLSecrets(u)...)
+		}
 	}
 	text = answer.Line(text, secrets...)
 	if len(text) > maxDetail {

@@ -9,13 +9,13 @@ import (
 
 // A disk that fills up must not end the command, nor cost the page its log tail.
 func TestOutputOnAFullDisk(t *testing.T) {
-	f := newFixture(t)
+	f := newRunFixture(t)
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer full.Close()
-	cmd := f.watch(t, "--", os.Args[0], "job", "much")
+	cmd := f.run(t, "--", os.Args[0], "job", "much")
 	var stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = full, &stderr
 	if code := exitCode(t, cmd); code != 4 {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"sync/atomic"
@@ -79,7 +78,7 @@ func (o *outlet) pass() {
 				return // closing the pipe tells the command, as it would have been told without us
 			}
 			if broken = failed != nil; broken { // a full disk, say: the command goes on, and so does the tail
-				fmt.Fprintln(os.Stderr, "watch: output is lost:", failed)
+				say("run", "output is lost: %v", failed)
 			}
 		}
 		if err != nil {

@@ -13,8 +13,8 @@ import (
 func TestSignalIsPassedOnAndReported(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
 		t.Run(sig.String(), func(t *testing.T) {
-			f := newFixture(t)
-			cmd := f.watch(t, "--", "sh", "-c", "echo waiting; exec sleep 60")
+			f := newRunFixture(t)
+			cmd := f.run(t, "--", "sh", "-c", "echo waiting; exec sleep 60")
 			firstLine(t, cmd)
 			if err := cmd.Process.Signal(sig); err != nil {
 				t.Fatal(err)
@@ -34,8 +34,8 @@ func TestSignalIsPassedOnAndReported(t *testing.T) {
 func TestSignalsThatTheCommandHandles(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
 		t.Run(sig.String(), func(t *testing.T) {
-			f := newFixture(t)
-			cmd := f.watch(t, "--", os.Args[0], "job", "await-signal")
+			f := newRunFixture(t)
+			cmd := f.run(t, "--", os.Args[0], "job", "await-signal")
 			firstLine(t, cmd)
 			if err := cmd.Process.Signal(sig); err != nil {
 				t.Fatal(err)
@@ -51,11 +51,11 @@ func TestSignalsThatTheCommandHandles(t *testing.T) {
 	}
 }
 
-// As in "watch … | head -1": the command is told as it would have been without
-// watch, and the page goes out.
+// As in "sealpush run … | head -1": the command is told as it would have been without
+// run, and the page goes out.
 func TestReaderThatGoesAway(t *testing.T) {
-	f := newFixture(t)
-	cmd := f.watch(t, "--", os.Args[0], "job", "chatter")
+	f := newRunFixture(t)
+	cmd := f.run(t, "--", os.Args[0], "job", "chatter")
 	out, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -80,8 +80,8 @@ func TestReaderThatGoesAway(t *testing.T) {
 
 // What the command leaves running holds its streams open.
 func TestBackgroundProcessDoesNotHoldUpThePage(t *testing.T) {
-	f := newFixture(t)
-	cmd := f.watch(t, "--", os.Args[0], "job", "background")
+	f := newRunFixture(t)
+	cmd := f.run(t, "--", os.Args[0], "job", "background")
 	out, err := cmd.Output()
 	if code := cmd.ProcessState.ExitCode(); code != 5 {
 		t.Errorf("exit code %d, %v", code, err)

@@ -23,22 +23,8 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// The test binary plays all parts: started with asWatch in its environment it is
-// watch, and with the argument "job" it is the command that watch runs.
-const asWatch = "SEALPUSH_TEST_RUN_WATCH"
-
-func TestMain(m *testing.M) {
-	switch {
-	case len(os.Args) > 2 && os.Args[1] == "job":
-		os.Exit(job(os.Args[2]))
-	case os.Getenv(asWatch) != "":
-		main()
-	default:
-		os.Exit(m.Run())
-	}
-}
-
-func job(what string) int {
+// playJob is the command that the tool runs.
+func playJob(what string) int {
 	switch what {
 	case "fail":
 		fmt.Println("working")
@@ -96,17 +82,17 @@ func job(what string) int {
 	return 0
 }
 
-// fixture is a relay, a phone and the registry file that pairs them.
-type fixture struct {
+// A fixture is a relay, a phone and the registry file that pairs them.
+type runFixture struct {
 	relay   *relaytest.Relay
 	phone   *relaytest.Phone
 	devices string
 }
 
-func newFixture(t *testing.T) fixture {
+func newRunFixture(t *testing.T) runFixture {
 	relay := relaytest.NewRelay()
 	t.Cleanup(relay.Close)
-	f := fixture{relay, relaytest.NewPhone(), filepath.Join(t.TempDir(), "devices.json")}
+	f := runFixture{relay, relaytest.NewPhone(), filepath.Join(t.TempDir(), "devices.json")}
 	store, err := pairing.OpenFile(f.devices)
 	if err != nil {
 		t.Fatal(err)
@@ -124,18 +110,13 @@ func newFixture(t *testing.T) fixture {
 	return f
 }
 
-func (f fixture) watch(t *testing.T, args ...string) *exec.Cmd {
-	return watch(t, append([]string{"-relay", f.relay.URL, "-devices", f.devices}, args...)...)
-}
-
-func watch(t *testing.T, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
-	cmd.Env = append(os.Environ(), asWatch+"=1")
-	return cmd
+// run is the tool that runs a command, with flags of this fixture.
+func (f runFixture) run(t *testing.T, args ...string) *exec.Cmd {
+	return tool(t, append([]string{"run", "-relay-url", f.relay.URL, "-registry", f.devices}, args...)...)
 }
 
 // onlyAlert returns the one alert that reached the phone.
-func (f fixture) onlyAlert(t *testing.T) payload.Alert {
+func (f runFixture) onlyAlert(t *testing.T) payload.Alert {
 	t.Helper()
 	received, err := f.phone.Received(f.relay)
 	if err != nil || len(received) != 1 {
@@ -153,8 +134,8 @@ func exitCode(t *testing.T, cmd *exec.Cmd) int {
 }
 
 func TestPagesOnFailure(t *testing.T) {
-	f := newFixture(t)
-	cmd := f.watch(t, "-name", "backup", "--", os.Args[0], "job", "fail")
+	f := newRunFixture(t)
+	cmd := f.run(t, "-name", "backup", "--", os.Args[0], "job", "fail")
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if code := exitCode(t, cmd); code != 3 {
@@ -173,8 +154,8 @@ func TestPagesOnFailure(t *testing.T) {
 }
 
 func TestTailIsStandardOutputWhereThereIsNoError(t *testing.T) {
-	f := newFixture(t)
-	exitCode(t, f.watch(t, "--", os.Args[0], "job", "fail-quietly"))
+	f := newRunFixture(t)
+	exitCode(t, f.run(t, "--", os.Args[0], "job", "fail-quietly"))
 	if alert := f.onlyAlert(t); len(alert.LogTail) != 1 || alert.LogTail[0] != "all there is to see" {
 		t.Errorf("log tail %q", alert.LogTail)
 	}
@@ -187,8 +168,8 @@ func TestTailOfTheStreamThatIsAskedFor(t *testing.T) {
 		"stdout": {"working", "FATAL disk full"},
 		"both":   {"FATAL disk full", "deprecated: -x", "working"}, // sorted: two pipes have no order among them
 	} {
-		f := newFixture(t)
-		exitCode(t, f.watch(t, "-tail", stream, "--", os.Args[0], "job", "warn-and-fail"))
+		f := newRunFixture(t)
+		exitCode(t, f.run(t, "-tail", stream, "--", os.Args[0], "job", "warn-and-fail"))
 		got := f.onlyAlert(t).LogTail
 		if stream == "both" {
 			slices.Sort(got)
@@ -197,8 +178,8 @@ func TestTailOfTheStreamThatIsAskedFor(t *testing.T) {
 			t.Errorf("log tail of %q: %q", stream, got)
 		}
 	}
-	f := newFixture(t)
-	exitCode(t, f.watch(t, "-tail", "stderr", "--", os.Args[0], "job", "fail-quietly"))
+	f := newRunFixture(t)
+	exitCode(t, f.run(t, "-tail", "stderr", "--", os.Args[0], "job", "fail-quietly"))
 	if got := f.onlyAlert(t).LogTail; len(got) != 0 {
 		t.Errorf("log tail of a silent standard error: %q", got)
 	}
@@ -240,11 +221,11 @@ func TestDeployedRegistry(t *testing.T) {
 	if err := json.Unmarshal(registry, &vector); err != nil || len(vector.Devices) == 0 {
 		t.Fatalf("%d devices in the vector, %v", len(vector.Devices), err)
 	}
-	f := newFixture(t)
+	f := newRunFixture(t)
 	if err := os.WriteFile(f.devices, registry, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code := exitCode(t, f.watch(t, "--", os.Args[0], "job", "fail")); code != 3 {
+	if code := exitCode(t, f.run(t, "--", os.Args[0], "job", "fail")); code != 3 {
 		t.Errorf("exit code %d", code)
 	}
 	for _, device := range vector.Devices {
@@ -255,14 +236,14 @@ func TestDeployedRegistry(t *testing.T) {
 }
 
 func TestPagesOnSuccessOnlyWhenAsked(t *testing.T) {
-	f := newFixture(t)
-	if code := exitCode(t, f.watch(t, "--", os.Args[0], "job", "succeed")); code != 0 {
+	f := newRunFixture(t)
+	if code := exitCode(t, f.run(t, "--", os.Args[0], "job", "succeed")); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	if n := f.relay.Stats().Requests; n != 0 {
 		t.Errorf("paged %d times", n)
 	}
-	if code := exitCode(t, f.watch(t, "-on-success", "--", os.Args[0], "job", "succeed")); code != 0 {
+	if code := exitCode(t, f.run(t, "-on", "always", "--", os.Args[0], "job", "succeed")); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	if alert := f.onlyAlert(t); alert.Kind != payload.KindSuccess || *alert.ExitCode != 0 || alert.LogTail[0] != "done" {
@@ -271,8 +252,8 @@ func TestPagesOnSuccessOnlyWhenAsked(t *testing.T) {
 }
 
 func TestOneLineWithoutEnd(t *testing.T) {
-	f := newFixture(t)
-	cmd := f.watch(t, "--", os.Args[0], "job", "one-line")
+	f := newRunFixture(t)
+	cmd := f.run(t, "--", os.Args[0], "job", "one-line")
 	var stdout bytes.Buffer
 	cmd.Stdout = &stdout
 	if code := exitCode(t, cmd); code != 1 {
@@ -287,8 +268,8 @@ func TestOneLineWithoutEnd(t *testing.T) {
 }
 
 func TestStandardInputReachesTheCommand(t *testing.T) {
-	f := newFixture(t)
-	cmd := f.watch(t, "--", os.Args[0], "job", "echo")
+	f := newRunFixture(t)
+	cmd := f.run(t, "--", os.Args[0], "job", "echo")
 	cmd.Stdin = strings.NewReader("\x00\xff raw bytes\r\n")
 	out, err := cmd.Output()
 	if err != nil || string(out) != "\x00\xff raw bytes\r\n" {
@@ -297,8 +278,8 @@ func TestStandardInputReachesTheCommand(t *testing.T) {
 }
 
 func TestCommandNotFound(t *testing.T) {
-	f := newFixture(t)
-	if code := exitCode(t, f.watch(t, "--", "no-such-command-anywhere")); code != 127 {
+	f := newRunFixture(t)
+	if code := exitCode(t, f.run(t, "--", "no-such-command-anywhere")); code != 127 {
 		t.Errorf("exit code %d", code)
 	}
 	if alert := f.onlyAlert(t); alert.ExitCode != nil || !strings.Contains(alert.FailReason, "not found") {
@@ -307,8 +288,8 @@ func TestCommandNotFound(t *testing.T) {
 }
 
 func TestBinaryOutput(t *testing.T) {
-	f := newFixture(t)
-	cmd := f.watch(t, "--", os.Args[0], "job", "binary")
+	f := newRunFixture(t)
+	cmd := f.run(t, "--", os.Args[0], "job", "binary")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if code := exitCode(t, cmd); code != 1 {
@@ -327,8 +308,8 @@ func TestNames(t *testing.T) {
 		strings.Repeat("é", 63) + "…": {"-name", strings.Repeat("é", 50_000), "--", os.Args[0], "job", "fail"},
 		"(empty command)":             {"--", ""},
 	} {
-		f := newFixture(t)
-		if code := exitCode(t, f.watch(t, args...)); code == 0 {
+		f := newRunFixture(t)
+		if code := exitCode(t, f.run(t, args...)); code == 0 {
 			t.Error("exit code 0")
 		}
 		if alert := f.onlyAlert(t); alert.Name != name {
@@ -339,8 +320,8 @@ func TestNames(t *testing.T) {
 
 // A reader that takes its time after the command has ended loses nothing.
 func TestSlowReader(t *testing.T) {
-	f := newFixture(t)
-	cmd := f.watch(t, "--", os.Args[0], "job", "much")
+	f := newRunFixture(t)
+	cmd := f.run(t, "--", os.Args[0], "job", "much")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -359,9 +340,9 @@ func TestSlowReader(t *testing.T) {
 }
 
 func TestRelayDownChangesNothing(t *testing.T) {
-	f := newFixture(t)
+	f := newRunFixture(t)
 	f.relay.Close()
-	cmd := f.watch(t, "--", os.Args[0], "job", "fail")
+	cmd := f.run(t, "-patience", "10ms", "--", os.Args[0], "job", "fail")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if code := exitCode(t, cmd); code != 3 {
@@ -373,11 +354,11 @@ func TestRelayDownChangesNothing(t *testing.T) {
 }
 
 func TestUnreadableRegistryChangesNothing(t *testing.T) {
-	f := newFixture(t)
+	f := newRunFixture(t)
 	if err := os.WriteFile(f.devices, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := f.watch(t, "--", os.Args[0], "job", "fail")
+	cmd := f.run(t, "--", os.Args[0], "job", "fail")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if code := exitCode(t, cmd); code != 3 {
@@ -390,7 +371,7 @@ func TestUnreadableRegistryChangesNothing(t *testing.T) {
 
 // An unset variable in a crontab, a typo: the job must not be skipped for it.
 func TestCommandRunsWithoutAnybodyToPage(t *testing.T) {
-	f := newFixture(t)
+	f := newRunFixture(t)
 	elsewhere := filepath.Join(t.TempDir(), "devcies.json")
 	empty := filepath.Join(t.TempDir(), "empty.json")
 	if err := os.WriteFile(empty, []byte(`{"version":1,"devices":[]}`), 0o600); err != nil {
@@ -409,31 +390,31 @@ func TestCommandRunsWithoutAnybodyToPage(t *testing.T) {
 		args []string
 		says string
 	}{
-		"no relay":              {[]string{"-devices", f.devices}, "-relay is missing or empty"},
-		"empty relay":           {[]string{"-relay", "", "-devices", f.devices}, "-relay is missing or empty"},
-		"unset relay":           {[]string{"-relay", "-devices", f.devices}, "-relay is missing or empty"},
-		"unset relay at end":    {[]string{"-devices", f.devices, "--relay"}, "-relay is missing or empty"},
-		"relay without scheme":  {[]string{"-relay", "relay.example", "-devices", f.devices}, "the relay URL is not usable"},
-		"ftp relay":             {[]string{"-relay", "ftp://me:hunter2@relay.example", "-devices", f.devices}, "the relay URL is not usable"},
-		"no registry":           {[]string{"-relay", f.relay.URL}, "-devices is missing or empty"},
-		"unset registry":        {[]string{"-devices", "-relay", f.relay.URL}, "-devices is missing or empty"},
-		"registry not there":    {[]string{"-relay", f.relay.URL, "-devices", elsewhere}, "there is no registry at " + elsewhere},
-		"registry without any":  {[]string{"-relay", f.relay.URL, "-devices", empty}, "no phone is paired in " + empty},
-		"no usable phone":       {[]string{"-relay", f.relay.URL, "-devices", unusable}, "unusable device: there is no other in " + unusable},
-		"registry not readable": {[]string{"-relay", f.relay.URL, "-devices", filepath.Dir(empty)}, filepath.Dir(empty)},
-		"unset name and relay":  {[]string{"-devices", f.devices, "-name", "-relay"}, "-relay is missing or empty"},
+		"no relay":              {[]string{"-registry", f.devices}, "no relay url: set relay_url in sealpush.toml, $SEALPUSH_RELAY_URL or -relay-url"},
+		"empty relay":           {[]string{"-relay-url", "", "-registry", f.devices}, "no relay url: set relay_url in sealpush.toml, $SEALPUSH_RELAY_URL or -relay-url"},
+		"unset relay":           {[]string{"-relay-url", "-registry", f.devices}, "no relay url: set relay_url in sealpush.toml, $SEALPUSH_RELAY_URL or -relay-url"},
+		"unset relay at end":    {[]string{"-registry", f.devices, "--relay-url"}, "no relay url: set relay_url in sealpush.toml, $SEALPUSH_RELAY_URL or -relay-url"},
+		"relay without scheme":  {[]string{"-relay-url", "relay.example", "-registry", f.devices}, "the relay URL is not usable"},
+		"ftp relay":             {[]string{"-relay-url", "ftp://me:hunter2@relay.example", "-registry", f.devices}, "the relay URL is not usable"},
+		"no registry":           {[]string{"-relay-url", f.relay.URL}, "no registry: set registry"},
+		"unset registry":        {[]string{"-registry", "-relay-url", f.relay.URL}, "no registry: set registry"},
+		"registry not there":    {[]string{"-relay-url", f.relay.URL, "-registry", elsewhere}, "there is no registry at " + elsewhere},
+		"registry without any":  {[]string{"-relay-url", f.relay.URL, "-registry", empty}, "no phone is paired in " + empty},
+		"no usable phone":       {[]string{"-relay-url", f.relay.URL, "-registry", unusable}, "unusable device: there is no other in " + unusable},
+		"registry not readable": {[]string{"-relay-url", f.relay.URL, "-registry", filepath.Dir(empty)}, filepath.Dir(empty)},
+		"unset name and relay":  {[]string{"-registry", f.devices, "-name", "-relay-url"}, "no relay url: set relay_url in sealpush.toml, $SEALPUSH_RELAY_URL or -relay-url"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd := watch(t, append(tt.args, "--", os.Args[0], "job", "fail")...)
+			cmd := tool(t, append(append([]string{"run"}, tt.args...), "--", os.Args[0], "job", "fail")...)
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			if code := exitCode(t, cmd); code != 3 || stdout.String() != "working\n" {
 				t.Errorf("exit code %d, output %q", code, stdout.String())
 			}
 			before, after, ran := strings.Cut(stderr.String(), "no space left\n")
-			if !ran || !strings.Contains(before, "watch: nobody can be paged: ") || !strings.Contains(before, tt.says) ||
-				!strings.Contains(after, "watch: nobody was paged: ") || !strings.Contains(after, tt.says) {
+			if !ran || !strings.Contains(before, "sealpush run: nobody can be paged: ") || !strings.Contains(before, tt.says) ||
+				!strings.Contains(after, "sealpush run: nobody was paged: ") || !strings.Contains(after, tt.says) {
 				t.Errorf("standard error says %q", stderr.String())
 			}
 			if unavailable := strings.Contains(stderr.String(), "unavailable"); unavailable != strings.Contains(name, "registry not") {
@@ -442,7 +423,7 @@ func TestCommandRunsWithoutAnybodyToPage(t *testing.T) {
 			if strings.Contains(stderr.String(), "hunter2") {
 				t.Error("standard error has the password")
 			}
-			succeeds := watch(t, append(tt.args, "--", os.Args[0], "job", "succeed")...)
+			succeeds := tool(t, append(append([]string{"run"}, tt.args...), "--", os.Args[0], "job", "succeed")...)
 			if out, err := succeeds.Output(); err != nil || string(out) != "done\n" {
 				t.Errorf("output %q, %v", out, err)
 			}
@@ -452,7 +433,7 @@ func TestCommandRunsWithoutAnybodyToPage(t *testing.T) {
 
 // A registry that a hand or another program wrote without a salt stays as it is.
 func TestRegistryIsOnlyRead(t *testing.T) {
-	f := newFixture(t)
+	f := newRunFixture(t)
 	content, err := os.ReadFile(f.devices)
 	if err != nil {
 		t.Fatal(err)
@@ -464,36 +445,23 @@ func TestRegistryIsOnlyRead(t *testing.T) {
 	if err := os.WriteFile(f.devices, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	exitCode(t, f.watch(t, "--", os.Args[0], "job", "fail"))
+	exitCode(t, f.run(t, "--", os.Args[0], "job", "fail"))
 	f.onlyAlert(t)
 	if now, err := os.ReadFile(f.devices); err != nil || !bytes.Equal(now, content) {
 		t.Errorf("the registry holds %q, %v", now, err)
 	}
 }
 
-func TestWithEmptyValues(t *testing.T) {
-	for args, want := range map[string]string{
-		"-relay URL -devices file -- cmd":          "-relay URL -devices file -- cmd",
-		"-relay -devices file -- cmd -name -relay": "-relay  -devices file -- cmd -name -relay",
-		"-relay -devices -- cmd":                   "-relay  -devices  -- cmd",
-		"--name -on-success cmd -relay -x":         "--name  -on-success cmd -relay -x",
-		"-relay=URL -tail -name=-x - -relay":       "-relay=URL -tail  -name=-x - -relay",
-		"-relay":                                   "-relay ",
-	} {
-		if got := strings.Join(withEmptyValues(strings.Split(args, " ")), " "); got != want {
-			t.Errorf("%q becomes %q, want %q", args, got, want)
-		}
-	}
-}
-
-func TestUsage(t *testing.T) {
-	f := newFixture(t)
+func TestRunUsage(t *testing.T) {
+	f := newRunFixture(t)
 	for name, args := range map[string][]string{
 		"no command":   {},
 		"unknown flag": {"-frobnicate", "--", "true"},
 		"unknown tail": {"-tail", "head", "--", "true"},
+		"unknown time": {"-on", "error", "--", "true"},
+		"patience":     {"-patience", "10m", "--", "true"},
 	} {
-		cmd := f.watch(t, args...)
+		cmd := f.run(t, args...)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		if code := exitCode(t, cmd); code != 2 || stderr.Len() == 0 {
