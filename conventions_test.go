@@ -9,10 +9,12 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	slogpage "github.com/sealpush/sealpush/integrations/slog"
 	"github.com/sealpush/sealpush/payload"
@@ -78,6 +80,32 @@ func isOption(t ast.Expr) bool {
 	config, ok := pointer.X.(*ast.Ident)
 	result, isIdent := function.Results.List[0].Type.(*ast.Ident)
 	return ok && !config.IsExported() && isIdent && result.Name == "error"
+}
+
+// A comment line takes at most 120 columns, with a tab for four.
+func TestCommentsHaveOneWidth(t *testing.T) {
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		number := 0
+		for line := range strings.Lines(string(source)) {
+			number++
+			line = strings.ReplaceAll(strings.TrimRight(line, "\r\n"), "\t", "    ")
+			isComment := strings.HasPrefix(strings.TrimSpace(line), "//") && !strings.Contains(line, "//go:")
+			if columns := utf8.RuneCountInString(line); isComment && columns > 120 {
+				t.Errorf("%s:%d: the comment takes %d columns", path, number, columns)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestNilOptionIsRefused(t *testing.T) {
