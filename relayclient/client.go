@@ -53,6 +53,8 @@ type config struct {
 	maxCiphertext int // characters
 	maxInFlight   int
 	logger        *slog.Logger // nil for slog.Default at the time of a line
+	observer      func(context.Context, Observation)
+	observeNames  bool
 }
 
 // An Option changes a default of [New].

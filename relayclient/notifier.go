@@ -140,11 +140,13 @@ func (n *Notifier) admit(ctx context.Context, alert payload.Alert, config notify
 	}
 	switch err {
 	case nil:
+		return nil
 	case ErrHeldBack:
 		n.client.log(ctx, slog.LevelWarn, "alert held back for a summary", alert)
 	default:
 		n.client.log(ctx, slog.LevelError, "alert not sent", alert, slog.Any("error", err))
 	}
+	n.client.observe(ctx, alert, Outcome{Err: err}, time.Time{}, 0)
 	return err
 }
 

@@ -74,7 +74,7 @@ type notifierSettings struct {
 func WithStormGuard(burst int) NotifierOption {
 	return func(s *notifierSettings) error {
 		if burst < minStormBurst || burst > maxStormBurst {
-			return fmt.Errorf("relayclient: a storm guard with bursts of %d alerts: must be %d to %d", burst, minStormBurst, maxStormBurst)
+			return fmt.Errorf("relayclient: WithStormGuard: a burst of %d alerts: must be %d to %d", burst, minStormBurst, maxStormBurst)
 		}
 		s.stormBurst = burst
 		return nil

@@ -28,7 +28,7 @@ type session struct {
 	waited  time.Duration // by the check at hand, because of 429s
 	quiet   bool          // the latest request had no answer, or 429 to the end
 	status  int           // of the latest answer; 0 if there was none
-	failed  atomic.Bool   // some answer to the check at hand was a 5xx
+	failed  atomic.Bool   // some request of the check at hand was answered 5xx, or not in time
 	begun   map[Part]bool
 
 	limited *limitedDevice // see exhaust
@@ -125,16 +125,16 @@ func (s *session) exchange(ctx context.Context, req request) (response, error) {
 	}
 	r.Header.Set("User-Agent", "sealpush-conformance")
 	res, err := s.client.Do(r)
-	if err != nil {
-		return response{}, s.noAnswer(err)
+	var body []byte
+	if err == nil {
+		defer res.Body.Close()
+		body, err = io.ReadAll(io.LimitReader(res.Body, maxResponse))
 	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxResponse))
-	if err != nil {
-		return response{}, s.noAnswer(err)
-	}
-	if res.StatusCode/100 == 5 {
+	if errors.Is(err, context.DeadlineExceeded) || err == nil && res.StatusCode/100 == 5 {
 		s.failed.Store(true)
+	}
+	if err != nil {
+		return response{}, s.noAnswer(err)
 	}
 	return response{res.StatusCode, res.Header, body}, nil
 }
