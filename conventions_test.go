@@ -7,12 +7,14 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
+	slogpage "github.com/sealpush/sealpush/integrations/slog"
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/pushauth"
 	"github.com/sealpush/sealpush/pushauth/verify"
@@ -25,13 +27,13 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// An option is a function on an unexported configuration, and its error is that of the constructor. Package relaytest is
-// the exception: its constructors return no error, as those of net/http/httptest, and some options are for two of them.
+// An option is a function on an unexported configuration, and its error is that of the constructor. The constructors of
+// package relaytest panic with it, as those of net/http/httptest; some of its options are for two constructors, which
+// takes an interface.
 func TestOptionsHaveOneShape(t *testing.T) {
 	found := 0
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") ||
-			strings.HasPrefix(path, filepath.Join("relayclient", "relaytest")) {
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		files := token.NewFileSet()
@@ -45,6 +47,9 @@ func TestOptionsHaveOneShape(t *testing.T) {
 				return true
 			}
 			found++
+			if _, ok := spec.Type.(*ast.InterfaceType); ok && file.Name.Name == "relaytest" {
+				return true
+			}
 			if !isOption(spec.Type) {
 				t.Errorf("%s: %s is no func(*config) error", files.Position(spec.Pos()), spec.Name)
 			}
@@ -93,6 +98,7 @@ func TestNilOptionIsRefused(t *testing.T) {
 		"verify":      func() error { _, err := verify.New(config, nil); return err },
 		"relayclient": func() error { _, err := relayclient.New("https://relay.example", nil); return err },
 		"Notify":      func() error { _, err := notifier.Notify(t.Context(), payload.NewTest("host"), nil); return err },
+		"NewNotifier": func() error { _, err := relayclient.NewNotifier(relays, registry, "host", nil); return err },
 		"NewRegistry": func() error { _, err := pairing.NewRegistry(newStore(t), nil); return err },
 		"Handler":     func() error { _, err := pairing.Handler(registry, nil, nil); return err },
 		"bridge":      func() error { _, err := bridge.New(bridge.Config{}, nil); return err },
@@ -104,10 +110,26 @@ func TestNilOptionIsRefused(t *testing.T) {
 		"NewBridge":       func() error { _, err := relay.NewBridge(nil); return err },
 		"NewTokenService": func() error { _, err := relay.NewTokenService(nil); return err },
 		"apns":            func() error { _, err := apns.New(&apns.Key{}, "topic", nil); return err },
+		"slogpage":        func() error { _, err := slogpage.New(notifier, slog.DiscardHandler, nil); return err },
 	} {
 		if err := construct(); err == nil || !strings.HasSuffix(err.Error(), "an option is nil") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	for name, construct := range map[string]func(){
+		"NewPhone":                func() { relaytest.NewPhone(nil) },
+		"NewRelay":                func() { relaytest.NewRelay(nil) },
+		"NewRelay, server option": func() { relaytest.NewRelay(relaytest.ServerOption(nil)) },
+		"NewBridgeService":        func() { relaytest.NewBridgeService(nil) },
+	} {
+		func() {
+			defer func() {
+				if p := recover(); p != "relaytest: an option is nil" {
+					t.Errorf("%s panics with %v", name, p)
+				}
+			}()
+			construct()
+		}()
 	}
 }
 
@@ -163,6 +185,7 @@ func TestNilContext(t *testing.T) {
 			return client.Send(none, push, []pairing.Device{device})[0].Err
 		}},
 		{"Notifier.Notify", func() error { _, err := notifier.Notify(none, payload.NewFailure("host", "job")); return err }},
+		{"Notifier.Close", func() error { return notifier.Close(none) }},
 		{"Notifier.Test", func() error { _, err := notifier.Test(none, device.ID); return err }},
 		{"Relay.WaitInbox", func() error { _, err := relays.WaitInbox(none, phone.PushToken(), 1); return err }},
 		{"Relay.WaitInFlight", func() error { return relays.WaitInFlight(none, 0) }},

@@ -62,9 +62,9 @@ func WithAuthenticator(a Authenticator) BridgeOption {
 	}
 }
 
-// WithBridgeLogger logs forwards that fail, at Warn, instead of to
-// [slog.Default]: the client id, the platform and the error, never the device
-// token.
+// WithBridgeLogger logs forwards that fail, at Warn: the client id, the platform
+// and the error, never the device token. Without it, or when it is nil, they are
+// logged to [slog.Default] at the time of each line.
 func WithBridgeLogger(logger *slog.Logger) BridgeOption {
 	return func(c *bridgeConfig) error {
 		c.logger = logger
@@ -90,7 +90,7 @@ func WithMaxDevices(n int) BridgeOption {
 func WithMaxBody(bytes int) BridgeOption {
 	return func(c *bridgeConfig) error {
 		if bytes < 4<<10 || bytes > 1<<20 {
-			return errors.New("relay: WithMaxBody takes from 4096 bytes to 1 MiB")
+			return errors.New("relay: WithMaxBody: must be from 4096 bytes to 1 MiB")
 		}
 		c.maxBody = bytes
 		return nil
@@ -107,12 +107,12 @@ func WithPushData() BridgeOption {
 }
 
 // WithOutageStatus sets what a request is answered while the token service's keys
-// cannot be had: 503 unless it is set. The deployed relay answers 401, to which a
-// bridge drops a good token and fetches another one.
+// cannot be fetched: 503 unless it is set. The deployed relay answers 401, after
+// which a bridge drops a good token and fetches another one.
 func WithOutageStatus(status int) BridgeOption {
 	return func(c *bridgeConfig) error {
 		if status != http.StatusUnauthorized && status != http.StatusServiceUnavailable {
-			return errors.New("relay: WithOutageStatus takes 401 or 503")
+			return errors.New("relay: WithOutageStatus: must be 401 or 503")
 		}
 		c.outageStatus = status
 		return nil

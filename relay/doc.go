@@ -6,6 +6,8 @@
 //   - [NewBridge] makes the push relay that bridges register phones with and send
 //     wake-ups through, and [NewTokenService] the token service whose tokens it
 //     takes.
+//   - [NewMailboxes] makes the mailboxes through which a phone pairs with a daemon
+//     that it cannot reach.
 //
 // A sealed relay needs a push service to forward to. Package relay/apns has
 // Apple's:

@@ -185,9 +185,9 @@ func (p *pageHistory) mattersUntil(policy *Policy) int64 {
 // refill it again and again.
 const clockSkew = 5 * time.Second
 
-// rewind makes the best of a clock that was set back to now: what lies ahead of it
-// counts as having happened now. So nothing is silenced until the clock has caught
-// up, and no limit is lifted. It reports whether there was anything to do.
+// rewind corrects the history when the clock was set back to now: what lies in the
+// future counts as having happened now. Otherwise pages would be suppressed until
+// the clock has caught up. No limit is lifted. It reports whether anything changed.
 func (d *deviceHistory) rewind(now int64, p *Policy) bool {
 	back := d.seen - now
 	if back <= 0 {

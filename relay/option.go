@@ -102,8 +102,9 @@ func WithState(s State) Option {
 	}
 }
 
-// WithLogger logs forwards that fail, at Warn, instead of to [slog.Default]: the
-// collapse id and the error, never the device token.
+// WithLogger logs forwards that fail, at Warn: the collapse id and the error, never
+// the device token. Without it, or when it is nil, they are logged to [slog.Default]
+// at the time of each line.
 func WithLogger(logger *slog.Logger) Option {
 	return func(c *config) error {
 		c.logger = logger

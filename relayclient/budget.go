@@ -31,7 +31,7 @@ const (
 func WithMaxCiphertext(n int) Option {
 	return func(c *config) error {
 		if n < ciphertextFloor || n > ciphertextCeiling {
-			return fmt.Errorf("relayclient: ciphertexts of %d characters: must be %d to %d", n, ciphertextFloor, ciphertextCeiling)
+			return fmt.Errorf("relayclient: WithMaxCiphertext: %d: must be %d to %d", n, ciphertextFloor, ciphertextCeiling)
 		}
 		c.maxCiphertext = n
 		return nil

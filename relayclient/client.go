@@ -28,8 +28,9 @@ const DefaultTimeout = 10 * time.Second
 // (relay protocol, "Replay protection").
 const maxPatience = 9 * time.Minute
 
-// ErrClosed is the error of every [Outcome] of a Send after [Client.Close].
-var ErrClosed = errors.New("relayclient: client is closed")
+// ErrClosed is the error of every [Outcome] of a Send after [Client.Close], and of a
+// Notify after [Notifier.Close].
+var ErrClosed = errors.New("relayclient: client or notifier is closed")
 
 // A Client posts sealed alerts to one relay. It keeps its connections between
 // alerts, so make one and keep it. It is safe for concurrent use.
@@ -52,6 +53,8 @@ type config struct {
 	maxCiphertext int // characters
 	maxInFlight   int
 	logger        *slog.Logger // nil for slog.Default at the time of a line
+	observer      func(context.Context, Observation)
+	observeNames  bool
 }
 
 // An Option changes a default of [New].
@@ -64,7 +67,7 @@ type Option func(*config) error
 func WithTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
-			return fmt.Errorf("relayclient: timeout %v: must be positive", d)
+			return fmt.Errorf("relayclient: WithTimeout: %v: must be positive", d)
 		}
 		c.timeout = d
 		return nil
@@ -80,7 +83,7 @@ func WithTimeout(d time.Duration) Option {
 func WithPatience(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 || d > maxPatience {
-			return fmt.Errorf("relayclient: patience %v: must be positive, and at most %v", d, maxPatience)
+			return fmt.Errorf("relayclient: WithPatience: %v: must be positive, and at most %v", d, maxPatience)
 		}
 		c.patience = d
 		return nil
@@ -93,7 +96,7 @@ func WithPatience(d time.Duration) Option {
 func WithTLSConfig(tlsConfig *tls.Config) Option {
 	return func(c *config) error {
 		if tlsConfig == nil {
-			return errors.New("relayclient: WithTLSConfig(nil): leave the option out for the default configuration")
+			return errors.New("relayclient: WithTLSConfig: the configuration is nil")
 		}
 		c.tls = tlsConfig.Clone()
 		return nil
@@ -105,7 +108,7 @@ func WithTLSConfig(tlsConfig *tls.Config) Option {
 func WithMaxInFlight(n int) Option {
 	return func(c *config) error {
 		if n < 1 || n > MaxInFlight {
-			return fmt.Errorf("relayclient: %d POSTs in flight: must be 1 to %d", n, MaxInFlight)
+			return fmt.Errorf("relayclient: WithMaxInFlight: %d: must be 1 to %d", n, MaxInFlight)
 		}
 		c.maxInFlight = n
 		return nil
@@ -124,7 +127,7 @@ func WithMaxInFlight(n int) Option {
 func WithHTTPClient(client *http.Client) Option {
 	return func(c *config) error {
 		if client == nil {
-			return errors.New("relayclient: WithHTTPClient(nil): leave the option out for the default client")
+			return errors.New("relayclient: WithHTTPClient: the client is nil")
 		}
 		own := *client
 		c.http = &own
@@ -132,8 +135,8 @@ func WithHTTPClient(client *http.Client) Option {
 	}
 }
 
-// WithLogger logs failures to logger. The default is [slog.Default] at the time
-// of each failure.
+// WithLogger logs failures to logger. Without it, or when it is nil, they are
+// logged to [slog.Default] at the time of each line.
 func WithLogger(logger *slog.Logger) Option {
 	return func(c *config) error {
 		c.logger = logger

@@ -23,7 +23,7 @@
 //
 // # What a failure costs
 //
-// An alert channel must not become a second thing that breaks. Send returns one
+// A failed alert must not break the program that sends it. Send returns one
 // [Outcome] a device, in the devices' order, whatever happens: a phone with an
 // unusable key costs its own alert only, an alert that cannot be sent at all
 // gives every device the same error, and nothing panics or returns early. Each
@@ -31,14 +31,14 @@
 // one that all devices share is one line. An accepted alert for which the phone will
 // not ring, by the relay's own word, is logged as well; see [RelayOutcome].
 //
-// A POST is never repeated (relay protocol, "Responses"): past acceptance,
-// delivery is the relay's business, and a second POST could page somebody twice.
-// What the relay has not seen is no such POST: one of which not a byte was written,
-// or whose stream the relay's end declared unprocessed (RFC 9113, section 8.7), goes
-// out on another connection. So does one for which no connection was to be had, until
-// the patience of its Send has ended; see [WithPatience]. The one exception is a
-// relay that refuses a ciphertext of more than 3000 characters: it is sent one of at
-// most 3000, once; see [WithMaxCiphertext].
+// A POST that the relay may have seen is never repeated (relay protocol,
+// "Responses"), because a second one could page somebody twice. A POST that the
+// relay certainly has not seen is sent on another connection: when no connection
+// could be made, when not a byte of it was written, or when the relay declared its
+// stream unprocessed (RFC 9113, section 8.7). That goes on until the patience of its
+// Send has ended; see [WithPatience]. The one exception is a relay that refuses a
+// ciphertext of more than 3000 characters: the alert is posted once more, with at
+// most 3000; see [WithMaxCiphertext].
 //
 // # Connections
 //
@@ -63,4 +63,10 @@
 // answers is quoted in errors as printable text without them, however it encodes
 // them (percent, base64, JSON), and without what looks like somebody else's token:
 // 16 hex digits in a row, or 40 characters of base64url.
+//
+// # Concurrency
+//
+// A [Client] and a [Notifier] are safe for concurrent use. Pushes, sealed alerts,
+// outcomes and errors are plain values: several goroutines may read one, and nobody
+// may change it meanwhile.
 package relayclient

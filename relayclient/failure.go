@@ -18,7 +18,7 @@ import (
 
 // A TransportError is a POST that got no answer: the relay could not be
 // reached, broke the connection, or took too long. Unless it is Unsent, whether
-// the relay has seen the alert is unknown. It is a plain value.
+// the relay has seen the alert is unknown.
 type TransportError struct {
 	// Relay is the relay's scheme and host.
 	Relay string
@@ -84,8 +84,8 @@ func (c *Client) logTrimmed(ctx context.Context, alert payload.Alert, suite seal
 	}
 }
 
-// logOutcome says of each device what somebody may have to look after. A copy
-// of an alert that another node sent is coalesced all day long.
+// logOutcome logs what somebody may have to look after. That a copy was coalesced
+// is normal when several nodes report one alert, so that line is at Debug.
 func (c *Client) logOutcome(ctx context.Context, alert payload.Alert, outcome Outcome) {
 	attrs := []slog.Attr{slog.String("device", outcome.DeviceID), slog.Int("status", outcome.Status)}
 	said := slog.String("outcome", string(outcome.Relay))
@@ -133,9 +133,12 @@ func named(alert payload.Alert) []slog.Attr {
 	return attrs
 }
 
-func start(text string) string {
-	if len(text) > maxNamed {
-		text = strings.ToValidUTF8(text[:maxNamed], "") + "…"
+func start(text string) string { return firstBytes(text, maxNamed) }
+
+// firstBytes cuts a text that is longer than n bytes.
+func firstBytes(text string, n int) string {
+	if len(text) > n {
+		text = strings.ToValidUTF8(text[:n], "") + "…"
 	}
 	return text
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/sealpush/sealpush/payload"
@@ -19,6 +20,8 @@ type Notifier struct {
 	client   *Client
 	registry *pairing.Registry
 	host     string
+	storm    *stormGuard // nil without WithStormGuard
+	closed   atomic.Bool
 }
 
 // Format writes the host and the relay, without credentials, whatever the verb.
@@ -28,7 +31,7 @@ func (n *Notifier) Format(s fmt.State, _ rune) {
 
 // NewNotifier returns a notifier for alerts from host, which is what the phone
 // shows as their origin; an empty host is the machine's own name.
-func NewNotifier(client *Client, registry *pairing.Registry, host string) (*Notifier, error) {
+func NewNotifier(client *Client, registry *pairing.Registry, host string, opts ...NotifierOption) (*Notifier, error) {
 	if client == nil || registry == nil {
 		return nil, errors.New("relayclient: a Notifier needs a Client and a Registry")
 	}
@@ -39,7 +42,20 @@ func NewNotifier(client *Client, registry *pairing.Registry, host string) (*Noti
 		}
 		host = name
 	}
-	return &Notifier{client: client, registry: registry, host: host}, nil
+	var settings notifierSettings
+	for _, opt := range opts {
+		if opt == nil {
+			return nil, errors.New("relayclient: an option is nil")
+		}
+		if err := opt(&settings); err != nil {
+			return nil, err
+		}
+	}
+	n := &Notifier{client: client, registry: registry, host: host}
+	if settings.stormBurst > 0 {
+		n.storm = newStormGuard(n, settings.stormBurst)
+	}
+	return n, nil
 }
 
 func hostName(ask func() (string, error)) (string, error) {
@@ -55,13 +71,14 @@ type NotifyOption func(*notifyConfig) error
 
 type notifyConfig struct {
 	priority Priority
+	critical bool
 }
 
 // WithPriority sets the priority, which is [TimeSensitive] otherwise.
 func WithPriority(p Priority) NotifyOption {
 	return func(c *notifyConfig) error {
 		if p != TimeSensitive && p != Passive {
-			return fmt.Errorf("relayclient: %v: use TimeSensitive or Passive", p)
+			return fmt.Errorf("relayclient: WithPriority: %v: must be TimeSensitive or Passive", p)
 		}
 		c.priority = p
 		return nil
@@ -73,7 +90,7 @@ func WithPriority(p Priority) NotifyOption {
 //
 // The error says why no POST was attempted: [ErrNobodyPaired],
 // [pairing.ErrUnavailable] (the registry cannot be read, and no phone is known
-// from before), [ErrInvalidAlert], [ErrClosed], or, when it is so for all phones,
+// from before), [ErrInvalidAlert], [ErrClosed], [ErrHeldBack], or, when it is so for all phones,
 // [ErrUnusableDevice] or [ErrNotAttempted]. It is nil when one phone's POST was
 // attempted, whatever became of it. All that went wrong is in the log already.
 //
@@ -94,6 +111,9 @@ func (n *Notifier) Notify(ctx context.Context, alert payload.Alert, opts ...Noti
 		n.client.log(ctx, slog.LevelError, "alert not sent", alert, slog.Any("error", err))
 		return nil, err
 	}
+	if err := n.admit(ctx, alert, config); err != nil {
+		return nil, err
+	}
 	recipients := n.registry.Recipients(ctx)
 	if err := nobody(recipients); err != nil {
 		level := slog.LevelError
@@ -104,7 +124,30 @@ func (n *Notifier) Notify(ctx context.Context, alert payload.Alert, opts ...Noti
 		return nil, err
 	}
 	outcomes := n.client.Send(ctx, Push{Alert: alert, Salt: recipients.Salt, Priority: config.priority}, recipients.Devices)
+	if n.storm != nil {
+		n.storm.refused(alert, config, outcomes)
+	}
 	return outcomes, notAttempted(outcomes)
+}
+
+// admit returns why the alert is not to be posted now, which the log then has.
+func (n *Notifier) admit(ctx context.Context, alert payload.Alert, config notifyConfig) (err error) {
+	switch {
+	case n.closed.Load():
+		err = ErrClosed
+	case n.storm != nil:
+		err = n.storm.admit(alert, config)
+	}
+	switch err {
+	case nil:
+		return nil
+	case ErrHeldBack:
+		n.client.log(ctx, slog.LevelWarn, "alert held back for a summary", alert)
+	default:
+		n.client.log(ctx, slog.LevelError, "alert not sent", alert, slog.Any("error", err))
+	}
+	n.client.observe(ctx, alert, Outcome{Err: err}, time.Time{}, 0)
+	return err
 }
 
 func newNotifyConfig(opts []NotifyOption) (config notifyConfig, err error) {

@@ -34,7 +34,7 @@ var (
 // registry was read, and no phone is paired.
 var ErrNobodyPaired = errors.New("relayclient: no phone is paired")
 
-// An Outcome says what became of an alert for one device. It is a plain value.
+// An Outcome says what became of an alert for one device.
 type Outcome struct {
 	// DeviceID is the device's id in the registry, never its push token.
 	DeviceID string
@@ -87,7 +87,7 @@ func readRelayOutcome(resp *http.Response) RelayOutcome {
 }
 
 // A StatusError is an answer of a relay that is not 2xx. It answers to
-// [ErrRateLimited] and [ErrDeviceGone] where they apply. It is a plain value.
+// [ErrRateLimited] and [ErrDeviceGone] where they apply.
 type StatusError struct {
 	// StatusCode is the HTTP status.
 	StatusCode int

@@ -13,8 +13,8 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// A Push is one alert on its way to any number of devices. It is a plain value.
-// It prints, logs and encodes to JSON without its salt and what its alert says.
+// A Push is one alert on its way to any number of devices. It prints, logs and
+// encodes to JSON without its salt and what its alert says.
 type Push struct {
 	// Alert is fitted to what a ciphertext to each device holds, see
 	// WithMaxCiphertext; the caller's stays as it is.
@@ -29,7 +29,7 @@ type Push struct {
 	Priority Priority
 }
 
-// Priority is how loudly the phone is paged. It is a plain value.
+// Priority is how loudly the phone is paged.
 type Priority int
 
 // The priorities of the relay protocol.

@@ -15,8 +15,7 @@ import (
 )
 
 // A Sealed is an alert for one phone that waits to be posted. [Client.Seal] makes one and [Client.Post] posts it, which
-// may be another process, later: a caller may store DeviceID and Envelope. It is a plain value. It prints without its
-// envelope.
+// may be another process, later: a caller may store DeviceID and Envelope. It prints without its envelope.
 type Sealed struct {
 	// DeviceID is the device's id in the registry.
 	DeviceID string
@@ -72,19 +71,19 @@ func (c *Client) Post(ctx context.Context, sealed []Sealed, begin func(i int) er
 		outcomes[i] = Outcome{DeviceID: s.DeviceID, Err: errUnfinished}
 	}
 	if c == nil || c.relay == nil {
-		return failAll(outcomes, errNoClient)
+		return c.failAll(ctx, payload.Alert{}, outcomes, errNoClient)
 	}
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	message := message{limit: c.maxCiphertext}
 	if c.closed.Load() {
-		return failAll(outcomes, ErrClosed)
+		return c.failAll(ctx, payload.Alert{}, outcomes, ErrClosed)
 	}
 	if c.pool != nil {
 		var err error
 		if message.sending, err = c.pool.begin(c.maxInFlight, c.patience); err != nil {
-			return failAll(outcomes, err)
+			return c.failAll(ctx, payload.Alert{}, outcomes, err)
 		}
 		defer message.sending.end()
 	}
@@ -93,6 +92,7 @@ func (c *Client) Post(ctx context.Context, sealed []Sealed, begin func(i int) er
 	for range min(c.maxInFlight, len(sealed)) {
 		posters.Go(func() {
 			for i := int(taken.Add(1) - 1); i < len(sealed); i = int(taken.Add(1) - 1) {
+				start := c.observedNow()
 				outcomes[i] = c.postSealed(ctx, message, sealed[i], func() error {
 					if begin == nil {
 						return nil
@@ -100,6 +100,7 @@ func (c *Client) Post(ctx context.Context, sealed []Sealed, begin func(i int) er
 					return begin(i)
 				})
 				c.logOutcome(ctx, sealed[i].alert, outcomes[i])
+				c.observe(ctx, sealed[i].alert, outcomes[i], start, len(sealed[i].Envelope))
 			}
 		})
 	}

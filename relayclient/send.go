@@ -39,7 +39,7 @@ func (c *Client) send(ctx context.Context, push Push, devices []pairing.Device, 
 		outcomes[i] = Outcome{DeviceID: device.ID, Err: errUnfinished}
 	}
 	if c == nil || c.relay == nil {
-		return failAll(outcomes, errNoClient)
+		return c.failAll(ctx, push.Alert, outcomes, errNoClient)
 	}
 	if ctx == nil {
 		ctx = context.Background()
@@ -59,7 +59,7 @@ func (c *Client) send(ctx context.Context, push Push, devices []pairing.Device, 
 	}
 	if err != nil {
 		c.log(ctx, slog.LevelError, "alert not sent", push.Alert, slog.Int("devices", len(devices)), slog.Any("error", err))
-		return failAll(outcomes, err)
+		return c.failAll(ctx, push.Alert, outcomes, err)
 	}
 	for _, suite := range message.suites {
 		if fitted, err := message.fits.to(suite, limit); err == nil {
@@ -76,9 +76,13 @@ var errNoClient = errors.New("relayclient: this Client was not made by New")
 // ends its goroutine (runtime.Goexit, as testing.T.Fatal does) looks like no success.
 var errUnfinished = errors.New("relayclient: unknown: the transport ended the goroutine that was posting")
 
-func failAll(outcomes []Outcome, err error) []Outcome {
+// failAll gives every device the error. The client may be one that New has not made.
+func (c *Client) failAll(ctx context.Context, alert payload.Alert, outcomes []Outcome, err error) []Outcome {
 	for i := range outcomes {
 		outcomes[i].Err = err
+		if c != nil {
+			c.observe(ctx, alert, outcomes[i], time.Time{}, 0)
+		}
 	}
 	return outcomes
 }
@@ -98,6 +102,7 @@ func (c *Client) fanOut(ctx context.Context, message message, devices []pairing.
 				if err != nil {
 					outcomes[i].Err = err
 					c.logOutcome(ctx, message.alert, outcomes[i])
+					c.observe(ctx, message.alert, outcomes[i], time.Time{}, 0)
 					continue
 				}
 				e.outcome = &outcomes[i]
@@ -112,8 +117,10 @@ func (c *Client) fanOut(ctx context.Context, message message, devices []pairing.
 	for range min(c.maxInFlight, len(devices)) {
 		posters.Go(func() {
 			for e := range sealed {
+				start := c.observedNow()
 				*e.outcome = c.deliver(ctx, message, e)
 				c.logOutcome(ctx, message.alert, *e.outcome)
+				c.observe(ctx, message.alert, *e.outcome, start, len(e.body))
 			}
 		})
 	}

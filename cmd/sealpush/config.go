@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"time"
 )
 
 func configCommand() command {
@@ -15,16 +14,8 @@ func configCommand() command {
 		text: `Prints, as a sealpush.toml would have it, what COMMAND would use, or else what the commands share. A secret is not
 shown.`,
 		setup: func(s *settings) runFunc {
-			var ignored struct {
-				relay, registry, host string
-				priority              priority
-				patience              time.Duration
-			}
-			s.relayURL(&ignored.relay)
-			s.registry(&ignored.registry)
-			s.host(&ignored.host)
-			s.priority(&ignored.priority)
-			s.patience(&ignored.patience)
+			var ignored pagerOptions
+			s.pager(&ignored)
 			return func(_ context.Context, args []string) error {
 				of := s
 				switch {

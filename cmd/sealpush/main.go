@@ -22,7 +22,7 @@ const (
 // commands are all that the tool can do, in the order in which help lists them.
 func commands() []command {
 	return []command{
-		pairCommand(), devicesCommand(),
+		pairCommand(), devicesCommand(), runCommand(),
 		doctorCommand(), relayCommand(), phoneCommand(), conformanceCommand(),
 		configCommand(), completionCommand(), manCommand(), versionCommand(), helpCommand(),
 	}

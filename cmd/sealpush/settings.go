@@ -78,8 +78,8 @@ func (s *settings) priority(value *priority) {
 }
 
 // patience declares -patience.
-func (s *settings) patience(value *time.Duration) {
-	s.flags.DurationVar(value, "patience", 2*time.Minute, "how `long` to wait for a relay that cannot be reached, up to 9m")
+func (s *settings) patience(value *patience) {
+	s.flags.TextVar(value, "patience", patience(2*time.Minute), "how `long` to wait for a relay that cannot be reached, up to 9m")
 	s.shared["patience"] = true
 }
 
@@ -87,6 +87,12 @@ func (s *settings) patience(value *time.Duration) {
 func (s *settings) secretVar(value *string, name, usage string) {
 	s.flags.StringVar(value, name, "", usage)
 	s.secret[name] = true
+}
+
+// path declares a flag of the command's own that names a file or a directory.
+func (s *settings) path(value *string, name, usage string) {
+	s.flags.StringVar(value, name, "", usage)
+	s.paths[name] = beside
 }
 
 // key is a flag's name in a file, and table the one it is in, empty for the top.
@@ -360,23 +366,72 @@ func (p *priority) UnmarshalText(text []byte) error {
 	return errors.New("it takes time-sensitive or passive")
 }
 
+// patience is a duration that relayclient.WithPatience takes.
+type patience time.Duration
+
+// MarshalText writes a duration as UnmarshalText takes it.
+func (p patience) MarshalText() ([]byte, error) { return []byte(time.Duration(p).String()), nil }
+
+// UnmarshalText takes a duration within bounds.
+func (p *patience) UnmarshalText(text []byte) error {
+	const most = 9 * time.Minute
+	d, err := time.ParseDuration(string(text))
+	if err != nil || d <= 0 || d > most {
+		return fmt.Errorf("it takes a duration up to %v, such as 30s or 2m", most)
+	}
+	*p = patience(d)
+	return nil
+}
+
+// choice is a flag that takes one of a few words.
+type choice struct {
+	value *string
+	words []string
+}
+
+// String returns the word.
+func (c choice) String() string {
+	if c.value == nil { // package flag makes a zero value
+		return ""
+	}
+	return *c.value
+}
+
+// Set takes one of the words.
+func (c choice) Set(word string) error {
+	if !slices.Contains(c.words, word) {
+		return fmt.Errorf("it takes %s", strings.Trim(strings.Join(c.words, ", "), ", "))
+	}
+	*c.value = word
+	return nil
+}
+
 // maxSecret is in bytes. It is more than any URL or token.
 const maxSecret = 16 << 10
 
 // readSecret returns what a file holds, without space around it.
 func readSecret(path string) (string, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, maxSecret+1))
+	content, err := readAtMost(path, maxSecret)
 	if err != nil {
 		return "", err
 	}
 	text := strings.TrimSpace(string(content))
-	if text == "" || len(content) > maxSecret {
-		return "", fmt.Errorf("%s must hold one secret of at most %d bytes", path, maxSecret)
+	if text == "" {
+		return "", fmt.Errorf("%s is empty", path)
 	}
 	return text, nil
+}
+
+// readAtMost reads a file of at most so many bytes.
+func readAtMost(path string, most int64) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err == nil && int64(len(content)) > most {
+		err = fmt.Errorf("%s has more than %d bytes", path, most)
+	}
+	return content, err
 }

@@ -69,7 +69,7 @@ type config struct {
 func WithLevel(level slog.Leveler) Option {
 	return func(c *config) error {
 		if level == nil {
-			return errors.New("slogpage: WithLevel(nil): leave the option out for slog.LevelError")
+			return errors.New("slogpage: WithLevel: the level is nil")
 		}
 		c.level = level
 		return nil
@@ -91,7 +91,7 @@ func WithName(name string) Option {
 func WithInterval(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
-			return fmt.Errorf("slogpage: interval %v: must be positive", d)
+			return fmt.Errorf("slogpage: WithInterval: %v: must be positive", d)
 		}
 		c.interval = d
 		return nil
@@ -102,7 +102,7 @@ func WithInterval(d time.Duration) Option {
 func WithQueue(n int) Option {
 	return func(c *config) error {
 		if n < 1 {
-			return fmt.Errorf("slogpage: a queue of %d pages: must be at least 1", n)
+			return fmt.Errorf("slogpage: WithQueue: %d: must be at least 1", n)
 		}
 		c.queue = n
 		return nil
@@ -145,7 +145,7 @@ func New(notifier *relayclient.Notifier, next slog.Handler, opts ...Option) (*Ha
 	c := config{level: slog.LevelError, name: filepath.Base(os.Args[0]), interval: DefaultInterval, queue: DefaultQueue}
 	for _, opt := range opts {
 		if opt == nil {
-			return nil, errors.New("slogpage: an Option is nil: leave it out")
+			return nil, errors.New("slogpage: an option is nil")
 		}
 		if err := opt(&c); err != nil {
 			return nil, err

@@ -13,7 +13,7 @@ import (
 //   - A Location is put where only [LeadsTo] looks, so that http.Client neither
 //     follows a redirect nor makes an error of one that leads nowhere.
 //   - A switch to another protocol (101) has no body: what net/http returns for
-//     one is the connection itself, and reading that heeds no context.
+//     one is the connection itself, and a read of that does not end with the context.
 type Transport struct {
 	Base http.RoundTripper // nil for http.DefaultTransport
 }

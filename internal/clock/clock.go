@@ -6,8 +6,8 @@ import "time"
 // Deadline is an instant that neither a suspended machine nor a moved clock can put off.
 //
 // Go compares times by the monotonic clock, which on Linux stands still while the machine is suspended: on a laptop that
-// slept for eight hours a token would look as fresh as before. The wall clock sees the night, but somebody may set it
-// back. A Deadline is reached as soon as either of the two says so.
+// slept for eight hours a token would look as fresh as before. The wall clock counts those hours, but somebody may set
+// it back. A Deadline is reached as soon as one of the two clocks has reached it.
 //
 // The zero Deadline has always been reached. A Deadline does not change, so it is safe for concurrent use, and may be
 // copied.

@@ -28,7 +28,7 @@ type options struct {
 func WithHTTPClient(client *http.Client) Option {
 	return func(o *options) error {
 		if client == nil {
-			return errors.New("verify: WithHTTPClient needs a client")
+			return errors.New("verify: WithHTTPClient: the client is nil")
 		}
 		o.client = client
 		return nil
@@ -49,7 +49,7 @@ func WithLogger(logger *slog.Logger) Option {
 func WithLeeway(d time.Duration) Option {
 	return func(o *options) error {
 		if d < 0 || d > maxLeeway {
-			return errors.New("verify: WithLeeway takes from 0 to 5 minutes")
+			return errors.New("verify: WithLeeway: must be from 0 to 5 minutes")
 		}
 		o.leeway = d
 		return nil
@@ -62,7 +62,7 @@ func WithLeeway(d time.Duration) Option {
 func WithKeyLifetime(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
-			return errors.New("verify: WithKeyLifetime needs a positive duration")
+			return errors.New("verify: WithKeyLifetime: must be positive")
 		}
 		o.lifetime = d
 		return nil

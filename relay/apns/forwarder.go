@@ -48,7 +48,7 @@ func WithHost(baseURL string) Option {
 	return func(c *config) error {
 		host, err := url.Parse(baseURL)
 		if err != nil || host.Scheme != "https" || host.Host == "" || host.User != nil || strings.Trim(host.Path, "/") != "" || host.RawQuery != "" {
-			return errors.New("apns: the host must be an https URL without path or credentials, such as apns.Sandbox")
+			return errors.New("apns: WithHost: the host must be an https URL without path or credentials, such as apns.Sandbox")
 		}
 		c.host = host.Scheme + "://" + host.Host
 		return nil
@@ -61,7 +61,7 @@ func WithHost(baseURL string) Option {
 func WithHTTPClient(client *http.Client) Option {
 	return func(c *config) error {
 		if client == nil {
-			return errors.New("apns: no HTTP client")
+			return errors.New("apns: WithHTTPClient: the client is nil")
 		}
 		c.client = client
 		return nil

@@ -31,6 +31,7 @@ type Client struct {
 	settings
 	config Config
 	source *pushauth.Source     // nil when push is disabled
+	origin string               // the relay's, for the observer
 	gate   atomic.Pointer[gate] // never nil
 
 	registering chan struct{} // holds one token while a registration is under way
@@ -41,6 +42,7 @@ type settings struct {
 	http     *http.Client
 	logger   *slog.Logger // nil for slog.Default
 	cooldown time.Duration
+	observer func(context.Context, Observation)
 }
 
 // Option changes how a [Client] works.
@@ -51,7 +53,7 @@ type Option func(*settings) error
 func WithHTTPClient(client *http.Client) Option {
 	return func(s *settings) error {
 		if client == nil {
-			return errors.New("bridge: HTTP client is nil")
+			return errors.New("bridge: WithHTTPClient: the client is nil")
 		}
 		s.http = client
 		return nil
@@ -71,7 +73,7 @@ func WithLogger(logger *slog.Logger) Option {
 func WithCooldown(d time.Duration) Option {
 	return func(s *settings) error {
 		if d < 0 {
-			return fmt.Errorf("bridge: cooldown is negative: %v", d)
+			return fmt.Errorf("bridge: WithCooldown: %v is negative", d)
 		}
 		s.cooldown = d
 		return nil
@@ -139,6 +141,7 @@ func (c *Client) connect() error {
 	client.Transport = &pushauth.Transport{Source: source, Base: lossRecorder{client.Transport}}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	c.source, c.http, c.registering = source, &client, make(chan struct{}, 1)
+	c.origin = originOf(c.config.URL)
 	return nil
 }
 

@@ -167,6 +167,9 @@ func (c *Client) debounced(ctx context.Context, closed *gate) Result {
 	if log := c.log(); log.Enabled(ctx, slog.LevelDebug) {
 		log.DebugContext(ctx, "push notification debounced", "remaining", closed.remaining())
 	}
+	if c.observer != nil {
+		c.tell(ctx, Observation{Operation: "push", Result: "debounced", Start: time.Now()})
+	}
 	return Result{Status: StatusDebounced}
 }
 

@@ -84,7 +84,7 @@ type OutboxOption func(*outboxSettings) error
 func WithMaxMessages(n int) OutboxOption {
 	return func(s *outboxSettings) error {
 		if n < 1 {
-			return fmt.Errorf("bridge: an outbox for %d messages", n)
+			return fmt.Errorf("bridge: WithMaxMessages: %d: must be at least 1", n)
 		}
 		s.maxMessages = n
 		return nil
@@ -96,7 +96,7 @@ func WithMaxMessages(n int) OutboxOption {
 func WithMaxBytes(n int) OutboxOption {
 	return func(s *outboxSettings) error {
 		if n < 1 {
-			return fmt.Errorf("bridge: an outbox for %d bytes", n)
+			return fmt.Errorf("bridge: WithMaxBytes: %d: must be at least 1", n)
 		}
 		s.maxBytes = n
 		return nil
@@ -108,7 +108,7 @@ func WithMaxBytes(n int) OutboxOption {
 func WithResults(f func(Result)) OutboxOption {
 	return func(s *outboxSettings) error {
 		if f == nil {
-			return errors.New("bridge: the function for results is nil")
+			return errors.New("bridge: WithResults: the function is nil")
 		}
 		s.results = f
 		return nil

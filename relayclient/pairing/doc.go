@@ -29,7 +29,8 @@
 //
 // A person pairs a phone by pointing its camera at a QR code. The code holds a [Link]: the daemon's name, the URL of the
 // handler as the phone reaches it, and the bearer token. [PhoneAddresses] says what that URL may be, and package qr draws
-// the code.
+// the code. A [WebLink] is for a page in a browser, which may not call a daemon at plain http, and for a daemon that the
+// phone cannot reach: it names a mailbox at the relay, where the page leaves its request.
 //
 // # When the store is down
 //

@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"mime"
 	"net/http"
 	"strings"
+
+	"github.com/sealpush/sealpush/internal/crossorigin"
 )
 
 // Tester sends a test alert to one paired phone, for POST /push/devices/{id}/test. It returns the relay's HTTP status,
@@ -24,7 +27,7 @@ type HandlerOption func(*handler) error
 func WithCaller(caller func(*http.Request) string) HandlerOption {
 	return func(h *handler) error {
 		if caller == nil {
-			return errors.New("pairing: WithCaller needs a function")
+			return errors.New("pairing: WithCaller: the function is nil")
 		}
 		h.caller = caller
 		return nil
@@ -37,6 +40,21 @@ func WithCaller(caller func(*http.Request) string) HandlerOption {
 func WithOwnDevicesOnly() HandlerOption {
 	return func(h *handler) error {
 		h.ownOnly = true
+		return nil
+	}
+}
+
+// WithOrigins lets pages of other origins than the daemon's own use the pairing API, and read its answers: those of a web
+// phone, which follows a [Link]. Each origin is written as browsers write it, such as https://phone.example.com, and is
+// compared byte by byte. Without it there is none.
+//
+// A browser asks before it sends such a request, with OPTIONS and without Authorization: a check in front of the handler
+// lets OPTIONS pass. What that check refuses, a page cannot read.
+func WithOrigins(origins ...string) HandlerOption {
+	return func(h *handler) (err error) {
+		if h.origins, err = crossorigin.Parse(origins...); err != nil {
+			return fmt.Errorf("pairing: WithOrigins: %w", err)
+		}
 		return nil
 	}
 }
@@ -55,8 +73,9 @@ func WithOwnDevicesOnly() HandlerOption {
 // characters, public keys are whole and come with their fingerprints. All devices that have an id are listed, also
 // those that cannot be used: sealableHere says whether this node can seal to a device.
 //
-// It does not authenticate anybody and sends no CORS headers: anybody who can reach it decides who is paged. Put a
-// check in front, as docs/daemon.md does, and give the server timeouts. The error says which argument is wrong.
+// It does not authenticate anybody: anybody who can reach it decides who is paged. Put a check in front, as
+// docs/daemon.md does, and give the server timeouts. It sends no CORS headers, but see [WithOrigins]. The error says which
+// argument is wrong.
 func Handler(reg *Registry, test Tester, opts ...HandlerOption) (http.Handler, error) {
 	if reg == nil {
 		return nil, errors.New("pairing: Handler needs a registry")
@@ -85,11 +104,9 @@ func Handler(reg *Registry, test Tester, opts ...HandlerOption) (http.Handler, e
 	mux.HandleFunc("POST /push/devices/{id}/test", h.testDevice)
 	mux.HandleFunc("/push/devices/{id}/test", methodNotAllowed("POST"))
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { writeError(w, http.StatusNotFound, "not found") })
-	sameOrigin := http.NewCrossOriginProtection()
-	sameOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	return h.origins.Handler(mux, "GET, POST, DELETE", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		writeError(w, http.StatusForbidden, "a page of another site may not change anything here")
-	}))
-	return sameOrigin.Handler(mux), nil
+	})), nil
 }
 
 type handler struct {
@@ -97,6 +114,7 @@ type handler struct {
 	test    Tester
 	caller  func(*http.Request) string
 	ownOnly bool
+	origins crossorigin.Origins
 }
 
 func (h *handler) list(w http.ResponseWriter, r *http.Request) {

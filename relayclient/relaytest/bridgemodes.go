@@ -18,7 +18,10 @@ import (
 // made at the same time, as the deployed one does, which reads, changes and writes the list. A bridge must register and
 // unregister its devices one after the other.
 func WithLossyRegistrations() BridgeOption {
-	return bridgeOption(func(c *bridgeConfig) { c.lossy = true })
+	return bridgeOption(func(c *bridgeConfig) error {
+		c.lossy = true
+		return nil
+	})
 }
 
 // FailPlatform makes every push to the devices of a platform, "ios" or "android",

@@ -9,7 +9,7 @@ import (
 
 // A BridgeOption changes how a [BridgeService] works. Every [ServerOption] is
 // one too.
-type BridgeOption interface{ applyBridge(*bridgeConfig) }
+type BridgeOption interface{ applyBridge(*bridgeConfig) error }
 
 type bridgeConfig struct {
 	server serverConfig
@@ -21,25 +21,39 @@ type bridgeConfig struct {
 func newBridgeConfig(opts []BridgeOption) bridgeConfig {
 	var config bridgeConfig
 	for _, opt := range opts {
-		opt.applyBridge(&config)
+		if opt == nil {
+			must(errNilOption)
+		}
+		must(opt.applyBridge(&config))
 	}
 	return config
 }
 
-func (o ServerOption) applyBridge(c *bridgeConfig) { o(&c.server) }
+func (o ServerOption) applyBridge(c *bridgeConfig) error {
+	if o == nil {
+		return errNilOption
+	}
+	return o(&c.server)
+}
 
-type bridgeOption func(*bridgeConfig)
+type bridgeOption func(*bridgeConfig) error
 
-func (o bridgeOption) applyBridge(c *bridgeConfig) { o(c) }
+func (o bridgeOption) applyBridge(c *bridgeConfig) error { return o(c) }
 
 // WithTokens sets up the token service.
 func WithTokens(opts ...relay.TokenOption) BridgeOption {
-	return bridgeOption(func(c *bridgeConfig) { c.tokens = append(c.tokens, opts...) })
+	return bridgeOption(func(c *bridgeConfig) error {
+		c.tokens = append(c.tokens, opts...)
+		return nil
+	})
 }
 
 // WithBridge sets up the push relay.
 func WithBridge(opts ...relay.BridgeOption) BridgeOption {
-	return bridgeOption(func(c *bridgeConfig) { c.bridge = append(c.bridge, opts...) })
+	return bridgeOption(func(c *bridgeConfig) error {
+		c.bridge = append(c.bridge, opts...)
+		return nil
+	})
 }
 
 // WithTokenLifetime is WithTokens of [relay.WithTokenLifetime].

@@ -2,7 +2,6 @@ package relaytest
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -47,8 +46,7 @@ type BridgeService struct {
 }
 
 // NewBridgeService starts both servers. They run until Close. It panics on an
-// option that [relay.NewTokenService] or
-// [relay.NewBridge] refuses.
+// option that is nil or has a bad value.
 func NewBridgeService(opts ...BridgeOption) *BridgeService {
 	config := newBridgeConfig(opts)
 	token, push := newServer("token", config.server), newServer("push", config.server)
@@ -90,15 +88,11 @@ func newBridgeService(tokenURL, relayURL string, config bridgeConfig) *BridgeSer
 	}
 	var err error
 	s.tokens, err = relay.NewTokenService(append(config.tokens, relay.WithIssuer(tokenURL), relay.WithAudience(relayURL))...)
-	if err != nil {
-		panic(fmt.Sprintf("relaytest: %v", err))
-	}
+	must(err)
 	quiet := relay.WithBridgeLogger(slog.New(slog.DiscardHandler)) // failures are what a test has asked for
 	s.bridge, err = relay.NewBridge(append(append([]relay.BridgeOption{quiet}, config.bridge...),
 		relay.WithAuthenticator(s.keys), relay.WithBridgeForwarder(s.phones), relay.OnPush(s.phones.record))...)
-	if err != nil {
-		panic(fmt.Sprintf("relaytest: %v", err))
-	}
+	must(err)
 	s.close = sync.OnceFunc(func() {
 		s.endpoints.close()
 		for _, server := range s.servers {

@@ -68,4 +68,10 @@
 // does not use the network, and its Client reaches it inside a testing/synctest
 // bubble, where a test waits out ten minutes in no time. All that waits here
 // goes by the bubble's clock.
+//
+// # Concurrency
+//
+// A [Relay], a [BridgeService] and a [Phone] are safe for concurrent use. Answers,
+// requests, notifications and stats are plain values: several goroutines may read
+// one, and nobody may change it meanwhile.
 package relaytest

@@ -34,7 +34,7 @@ const (
 //
 // Other answers are {"v":1,"error":text}: 400 for an after that no answer gave,
 // 401 for a device token that is not 16 to 512 hex digits, 405, and 503 once the
-// relay is closed, which also ends what waits. With [WithForwarder] or
+// relay is closed, which also ends what waits. With a forwarder of your own ([WithRelay]) or
 // [WithHistory] of 0 there is nothing to fetch.
 func (r *Relay) InboxHandler() http.Handler { return http.HandlerFunc(r.serveInbox) }
 

@@ -34,35 +34,45 @@ type phoneSecrets struct {
 }
 
 // A PhoneOption sets up a [Phone].
-type PhoneOption func(*phoneSecrets)
+type PhoneOption func(*phoneSecrets) error
 
 // WithPrivateKey gives the phone a key of either suite instead of a fresh one of
 // x25519: seal.XWing.GenerateKey(), or one that was made before, to read what was
-// sealed to it in an earlier run. It panics on the zero key.
+// sealed to it in an earlier run. The zero key is refused.
 func WithPrivateKey(key seal.PrivateKey) PhoneOption {
-	if key.Public().IsZero() {
-		panic("relaytest: WithPrivateKey: the zero key")
+	return func(s *phoneSecrets) error {
+		if key.Public().IsZero() {
+			return errors.New("WithPrivateKey: the zero key")
+		}
+		s.key = key
+		return nil
 	}
-	return func(s *phoneSecrets) { s.key = key }
 }
 
-// WithPushToken gives the phone a push token: 16 to 512 hex digits. It panics
-// on anything else.
+// WithPushToken gives the phone a push token: 16 to 512 hex digits. Anything else
+// is refused.
 func WithPushToken(token string) PhoneOption {
-	if _, err := apns.DeviceName(token); err != nil {
-		panic("relaytest: WithPushToken: the token " + err.Error())
+	return func(s *phoneSecrets) error {
+		if _, err := apns.DeviceName(token); err != nil {
+			return fmt.Errorf("WithPushToken: the token %w", err)
+		}
+		s.token = token
+		return nil
 	}
-	return func(s *phoneSecrets) { s.token = token }
 }
 
 // NewPhone makes a phone, with a fresh key and a push token of 64 hex digits
-// unless options say otherwise.
+// unless options say otherwise. It panics on an option that is nil or has a bad
+// value.
 func NewPhone(opts ...PhoneOption) *Phone {
 	var raw [32]byte
 	rand.Read(raw[:])
 	secrets := phoneSecrets{key: seal.GenerateKey(), token: hex.EncodeToString(raw[:])}
 	for _, opt := range opts {
-		opt(&secrets)
+		if opt == nil {
+			must(errNilOption)
+		}
+		must(opt(&secrets))
 	}
 	return &Phone{func() phoneSecrets { return secrets }}
 }

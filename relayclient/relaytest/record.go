@@ -19,8 +19,8 @@ import (
 // made of it: the whole of what the relay can know.
 //
 // It prints, logs and encodes to JSON as its method, path and size: the rest
-// may hold a device token or the relay's credentials. It is a plain value that
-// shares its header and body with its copies, so leave those unchanged.
+// may hold a device token or the relay's credentials. Copies share header and body,
+// so leave those unchanged.
 type Request struct {
 	Time   time.Time
 	Method string
@@ -56,7 +56,7 @@ func printable(s string) string {
 // LogValue logs what [Request.String] says.
 func (r Request) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
-// Stats are a relay's counters since its start, a plain value.
+// Stats are a relay's counters since its start.
 type Stats struct {
 	Connections int // connections opened; zero for a relay mounted in another server
 	Requests    int // requests received

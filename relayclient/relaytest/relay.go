@@ -42,7 +42,7 @@ type Relay struct {
 }
 
 // A RelayOption sets up a [Relay]. Every [ServerOption] is one.
-type RelayOption interface{ applyRelay(*relayConfig) }
+type RelayOption interface{ applyRelay(*relayConfig) error }
 
 type relayConfig struct {
 	server   serverConfig
@@ -51,11 +51,16 @@ type relayConfig struct {
 	relay    []relay.Option
 }
 
-func (o ServerOption) applyRelay(c *relayConfig) { o(&c.server) }
+func (o ServerOption) applyRelay(c *relayConfig) error {
+	if o == nil {
+		return errNilOption
+	}
+	return o(&c.server)
+}
 
-type relayOption func(*relayConfig)
+type relayOption func(*relayConfig) error
 
-func (o relayOption) applyRelay(c *relayConfig) { o(c) }
+func (o relayOption) applyRelay(c *relayConfig) error { return o(c) }
 
 // DefaultHistory is how many requests, and how many messages, a [Relay] keeps.
 const DefaultHistory = 10_000
@@ -64,30 +69,40 @@ const DefaultHistory = 10_000
 // to look at, instead of [DefaultHistory]. Zero keeps none, which leaves
 // [Relay.Requests] and [Relay.Inbox] empty.
 func WithHistory(n int) RelayOption {
-	if n < 0 {
-		panic(fmt.Sprintf("relaytest: a history of %d", n))
-	}
-	return relayOption(func(c *relayConfig) { c.history, c.requests = n, n })
+	return relayOption(func(c *relayConfig) error {
+		if n < 0 {
+			return fmt.Errorf("WithHistory: %d is negative", n)
+		}
+		c.history, c.requests = n, n
+		return nil
+	})
 }
 
 // WithoutRequests keeps no requests, and messages as before. A relay that
 // strangers can reach wants it: what they send is not to be kept for them, headers
 // least of all.
 func WithoutRequests() RelayOption {
-	return relayOption(func(c *relayConfig) { c.requests = 0 })
+	return relayOption(func(c *relayConfig) error {
+		c.requests = 0
+		return nil
+	})
 }
 
 // WithRelay sets up the relay itself, say with a policy, or with a push service in
 // place of the inbox in memory, which then stays empty.
 func WithRelay(opts ...relay.Option) RelayOption {
-	return relayOption(func(c *relayConfig) { c.relay = append(c.relay, opts...) })
+	return relayOption(func(c *relayConfig) error {
+		c.relay = append(c.relay, opts...)
+		return nil
+	})
 }
 
 // WithoutPolicy is WithRelay of [relay.WithoutPolicy]: every envelope that is right
 // is forwarded, however often it comes.
 func WithoutPolicy() RelayOption { return WithRelay(relay.WithoutPolicy()) }
 
-// NewRelay starts a relay. The caller calls Close when done with it.
+// NewRelay starts a relay. The caller calls Close when done with it. It panics on
+// an option that is nil or has a bad value.
 func NewRelay(opts ...RelayOption) *Relay {
 	r := NewUnstartedRelay(opts...)
 	r.Start()
@@ -96,22 +111,22 @@ func NewRelay(opts ...RelayOption) *Relay {
 
 // NewUnstartedRelay makes a relay that does not listen: start it, or mount it
 // as a handler, with [http.StripPrefix] unless it is at the root. The caller
-// calls Close when done with it in either case. It panics on an option that
-// [relay.New] refuses.
+// calls Close when done with it in either case. It panics as [NewRelay] does.
 func NewUnstartedRelay(opts ...RelayOption) *Relay {
 	r := &Relay{config: relayConfig{history: DefaultHistory, requests: DefaultHistory}}
 	r.config.relay = []relay.Option{relay.WithForwarder(&r.inbox)}
 	for _, opt := range opts {
-		opt.applyRelay(&r.config)
+		if opt == nil {
+			must(errNilOption)
+		}
+		must(opt.applyRelay(&r.config))
 	}
 	r.config.server.connState = r.record.connState
 	r.record.requests.limit = r.config.requests
 	r.inbox.messages.limit = r.config.history
 	r.inbox.id = rand.Text()
 	made, err := relay.New(r.config.relay...)
-	if err != nil {
-		panic(fmt.Sprintf("relaytest: %v", err))
-	}
+	must(err)
 	r.relay = made
 	var end func()
 	r.life, end = context.WithCancel(context.Background())

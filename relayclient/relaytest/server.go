@@ -1,6 +1,7 @@
 package relaytest
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -9,7 +10,7 @@ import (
 
 // A ServerOption says how a [Relay] or a [BridgeService] is reached. By default
 // it listens on a free port of the loopback interface, without TLS.
-type ServerOption func(*serverConfig)
+type ServerOption func(*serverConfig) error
 
 type serverConfig struct {
 	inMemory bool
@@ -21,11 +22,30 @@ type serverConfig struct {
 // InMemory serves on a listener in memory instead of a socket, so that the
 // server works inside a testing/synctest bubble. It is reached through the
 // server's Client (or that client's Transport) alone.
-func InMemory() ServerOption { return func(c *serverConfig) { c.inMemory = true } }
+func InMemory() ServerOption {
+	return func(c *serverConfig) error {
+		c.inMemory = true
+		return nil
+	}
+}
 
 // WithTLS serves HTTPS, with HTTP/2 offered, under a certificate that the
 // server's Client trusts.
-func WithTLS() ServerOption { return func(c *serverConfig) { c.tls = true } }
+func WithTLS() ServerOption {
+	return func(c *serverConfig) error {
+		c.tls = true
+		return nil
+	}
+}
+
+// must is for the constructors, which panic on a bad option as they return no error.
+func must(err error) {
+	if err != nil {
+		panic("relaytest: " + err.Error())
+	}
+}
+
+var errNilOption = errors.New("an option is nil")
 
 // newServer makes a server that listens already and serves nothing before its
 // start is called. Name tells servers in memory apart in URLs. The client that

@@ -4,4 +4,7 @@
 // The tests want a PostgreSQL server whose connection string is in SEALPUSH_TEST_POSTGRES; .ci/postgres starts one:
 //
 //	.ci/postgres sh -c 'cd relayclient/pairing/sqltest && go test -race ./...'
+//
+// TestFleetOfVersions builds a node of an older version from git history, and fails where there is none: in a shallow
+// clone, run git fetch --unshallow first.
 package sqltest

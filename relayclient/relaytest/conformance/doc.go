@@ -49,7 +49,13 @@
 // one bridge can reach the devices of another, beyond the refusal of tokens
 // that say so.
 //
-// The suite shares no code with this module's clients that has an opinion on
-// either protocol, and its tests hold every check to relays that are broken in
-// the one way that it is there to find.
+// The suite shares no code with this module's clients that knows either protocol.
+// Its tests run every check against relays that are broken in the one way that the
+// check is there to find.
+//
+// # Concurrency
+//
+// The functions may be called by several goroutines at once. Targets, checks,
+// reports and results are plain values: several goroutines may read one, and nobody
+// may change it meanwhile.
 package conformance

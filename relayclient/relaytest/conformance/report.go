@@ -9,7 +9,7 @@ import (
 
 // A Report is what an [Evaluate] found. Its JSON has the same members as the
 // struct, and durations in nanoseconds. It holds no credentials, and of
-// device tokens only made-up ones, where a relay quotes them. It is a plain value.
+// device tokens only made-up ones, where a relay quotes them.
 type Report struct {
 	SealedRelay  string        `json:"sealedRelay,omitempty"`  // URL without credentials and query
 	TokenService string        `json:"tokenService,omitempty"` // likewise
@@ -18,7 +18,7 @@ type Report struct {
 	Duration     time.Duration `json:"nanoseconds"`
 }
 
-// A Result is what one check came to. It is a plain value.
+// A Result is what one check came to.
 type Result struct {
 	Check    string        `json:"check"`
 	Part     Part          `json:"part"`
@@ -35,7 +35,7 @@ func newReport(t Target) Report {
 	if t.URL != "" {
 		report.SealedRelay = redactURL(t.URL)
 	}
-	if t.Bridge != (Bridge{}) {
+	if !t.Bridge.isZero() {
 		report.TokenService, report.BridgeRelay = redactURL(t.Bridge.TokenURL), redactURL(t.Bridge.RelayURL)
 	}
 	return report

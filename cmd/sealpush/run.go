@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sealpush/sealpush/payload"
+)
+
+// When run pages.
+const (
+	onFailure  = "failure"
+	onRecovery = "recovery" // failures, and the first success after one
+	onSuccess  = "success"
+	onAlways   = "always"
+)
+
+type runOptions struct {
+	pager       pagerOptions
+	name        string
+	on          string
+	onInterrupt bool
+	quiet       bool
+	timeout     time.Duration
+	lateAfter   time.Duration
+	tailOf      string
+	state       string
+	keepEnv     bool
+}
+
+func runCommand() command {
+	return command{
+		name:    "run",
+		summary: "run a command, and page the phones when it fails",
+		usage:   "[flags] -- CMD ARGS…",
+		text: `The command keeps the streams, the signals and the exit code that it would have without sealpush, so that this can stand in
+front of any line of a crontab:
+
+    17 3 * * * sealpush run -name backup -- /usr/local/bin/backup
+
+The page ends with the last lines of standard error if the command wrote any, else with those of standard output. It has
+the name that -name gives, or the base name of CMD; arguments may hold secrets, and are in no page.
+
+Whatever is wrong with the relay, the registry or the configuration, the command runs. Standard error says so before it
+runs, and again when there would have been a page. Without a command, or with a flag that is wrong, nothing runs and the
+exit code is 2. A command that is not there ends with 127, one that cannot be executed with 126, one that a signal ended
+with 128 and the signal's number.
+
+While a relay cannot be reached, run waits for it, for as long as -patience says. A signal ends that wait, and the exit
+code is still the command's. With -spool, what could not be posted goes out with the next run that has the same spool,
+with the time at which it was built: a phone shows an alert that is older than ten minutes as an outdated one. The spool
+holds sealed alerts and push tokens, at most 100 of them for 24 hours, and never one of which the relay may have seen a
+byte. What was being posted when run was killed is reported by the next run, and not posted again.
+
+` + terminalText + ` What the command leaves running in the background is not waited for: send its output to a file. -timeout
+ends the command alone, with SIGTERM and 10 seconds later with SIGKILL, and not what it has started.
+
+The variables SEALPUSH_… are not in the command's environment unless -keep-env is given.`,
+		ownSignals: true,
+		lenient:    true,
+		setup: func(s *settings) runFunc {
+			o := runOptions{on: onFailure}
+			s.pager(&o.pager)
+			s.flags.StringVar(&o.name, "name", "", "`name` of the job on the phone (default: the base name of CMD)")
+			s.flags.Var(choice{&o.on, []string{onFailure, onRecovery, onSuccess, onAlways}}, "on",
+				"`when` to page: failure, recovery (failures, and the first success after one), success or always")
+			s.flags.BoolVar(&o.onInterrupt, "on-interrupt", false, "page when the user has ended the command with Ctrl-C, too")
+			s.flags.BoolVar(&o.quiet, "quiet", false, "print the command's output only when it fails, as chronic does")
+			s.flags.DurationVar(&o.timeout, "timeout", 0, "end the command after this `long`, and say so in the page")
+			s.flags.DurationVar(&o.lateAfter, "late-after", 0, "page when the command has been running for this `long`; it goes on")
+			s.flags.Var(choice{&o.tailOf, []string{tailProtocol, tailStdout, tailStderr, tailBoth}}, "tail",
+				"`stream` whose end the phone shows: stdout, stderr or both\n(default: stderr if the command wrote to it, else stdout)")
+			s.path(&o.pager.spool, "spool", "`directory` for alerts that could not be posted, which the next run posts")
+			s.path(&o.state, "state", "`directory` for what -on recovery remembers of each job (default: "+defaultStateText+")")
+			s.flags.BoolVar(&o.keepEnv, "keep-env", false, "leave the variables SEALPUSH_… in the command's environment")
+			return func(_ context.Context, args []string) error {
+				if len(args) == 0 {
+					return usagef("there is no command to run: it follows the flags, after --")
+				}
+				if s.wrong != nil {
+					say("run", "the configuration is wrong: %v", s.wrong)
+				}
+				return exitError(o.run(s, args))
+			}
+		},
+	}
+}
+
+// run runs the command and returns its exit code.
+func (o runOptions) run(s *settings, args []string) int {
+	if o.name == "" {
+		o.name = filepath.Base(args[0])
+	}
+	if args[0] == "" { // -- "$CMD" of a variable that is not set
+		o.name = "(empty command)"
+	}
+	o.name = jobName(o.name)
+	p := s.newPager(o.pager)
+	defer p.close()
+	if err := p.look(lookTimeout); err != nil {
+		say("run", "nobody can be paged: %v", err)
+	}
+	// A reader of our output that goes away, as head does, must not end us before the page; with a handler, which the
+	// command does not inherit, writing fails.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, passedOn...)
+
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	job := job{args: args, tailOf: o.tailOf, timeout: o.timeout, lateAfter: o.lateAfter, quiet: o.quiet, signals: signals}
+	if !o.keepEnv {
+		job.env = withoutOwn(os.Environ())
+	}
+	var paging sync.WaitGroup
+	job.late = func() { paging.Go(func() { p.page(ctx, o.lateAlert()) }) }
+	start := time.Now()
+	r := job.run()
+	go p.endWith(ctx, signals, cancel)
+	memory := o.memory()
+	if o.wants(r, memory.failed()) {
+		p.page(ctx, o.alertFor(start, r))
+	} else {
+		p.flush(ctx)
+	}
+	memory.note(r.failReason != "")
+	paging.Wait()
+	return r.exitCode
+}
+
+// wants says whether a result is to be paged.
+func (o runOptions) wants(r result, failedBefore bool) bool {
+	failed := r.failReason != ""
+	switch {
+	case failed && r.interrupted && !o.onInterrupt:
+		return false
+	case o.on == onSuccess:
+		return !failed
+	case o.on == onRecovery:
+		return failed || failedBefore
+	}
+	return failed || o.on == onAlways
+}
+
+func (o runOptions) alertFor(start time.Time, r result) payload.Alert {
+	alert := payload.NewSuccess("", o.name)
+	if r.failReason != "" {
+		alert = payload.NewFailure("", o.name)
+	}
+	alert.StartedAt = start
+	alert.ExitCode = r.alertCode
+	alert.FailReason = r.failReason
+	alert.LogTail = r.lines
+	return alert
+}
+
+// lateAlert is for a command that is still running.
+func (o runOptions) lateAlert() payload.Alert {
+	return payload.NewSLA("", o.name, payload.CheckMaxRuntime, o.lateAfter, o.lateAfter)
+}
+
+// jobName cuts a name to what fits beside a log: it is the one thing that fitting never shortens.
+func jobName(name string) string {
+	const most = 64
+	if runes := []rune(name); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return name
+}
+
+// withoutOwn returns an environment without this tool's variables, which may hold secrets.
+func withoutOwn(environ []string) []string {
+	kept := []string{}
+	for _, entry := range environ {
+		if !strings.HasPrefix(entry, "SEALPUSH_") {
+			kept = append(kept, entry)
+		}
+	}
+	return kept
+}
+
+// say prints a line to standard error.
+func say(command, format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "sealpush "+command+": "+format+"\n", args...)
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// result is how a command ended.
+type result struct {
+	exitCode   int    // what this program exits with: the command's own, or a shell's convention
+	alertCode  *int   // exit_code of the alert, a signal as its negative number; nil if nothing ran
+	failReason string // empty for success
+	lines      []string
+
+	interrupted bool // by the user at the terminal
+}
+
+// A job is a command to run.
+type job struct {
+	args      []string
+	env       []string // ours if it is nil
+	tailOf    string
+	quiet     bool
+	timeout   time.Duration // 0 for none
+	lateAfter time.Duration // 0 for never
+	late      func()        // called once the command has been running for so long
+	signals   <-chan os.Signal
+}
+
+// killAfter is how long a command has to end by itself after SIGTERM.
+const killAfter = 10 * time.Second
+
+// terminalText is what help says of terminals.
+const terminalText = `The command's output goes through a pipe to the terminal, so that it may leave out colours, and hold lines back.`
+
+// run runs the command on this program's own streams, passes signals on to it and keeps the end of what it prints to the
+// stream that tailOf names.
+func (j job) run() result {
+	cmd := exec.Command(j.args[0], j.args[1:]...)
+	cmd.Stdin, cmd.Env = os.Stdin, j.env
+	outTail, errTail := new(tail), new(tail)
+	if j.tailOf == tailBoth {
+		errTail = outTail
+	}
+	var toOut, toErr io.Writer = os.Stdout, os.Stderr
+	if j.quiet {
+		heldOut, heldErr := &held{to: os.Stdout}, &held{to: os.Stderr}
+		defer heldOut.close()
+		defer heldErr.close()
+		toOut, toErr = heldOut, heldErr
+	}
+	stdout, err := newOutlet(toOut, outTail)
+	if err != nil {
+		return notStarted(err)
+	}
+	stderr, err := newOutlet(toErr, errTail)
+	if err != nil {
+		stdout.abandon()
+		return notStarted(err)
+	}
+	cmd.Stdout, cmd.Stderr = stdout.in, stderr.in
+	if err := cmd.Start(); err != nil {
+		stdout.abandon()
+		stderr.abandon()
+		return notStarted(err)
+	}
+	stdout.open()
+	stderr.open()
+	r := j.wait(cmd)
+	stdout.finish()
+	stderr.finish()
+	if j.quiet && r.failReason != "" {
+		toOut.(*held).release()
+		toErr.(*held).release()
+	}
+	if j.tailOf != tailStdout {
+		r.lines = errTail.lines()
+	}
+	if j.tailOf == tailStdout || j.tailOf == tailProtocol && len(r.lines) == 0 {
+		r.lines = outTail.lines()
+	}
+	return r
+}
+
+// wait passes signals on until the command has ended.
+func (j job) wait(cmd *exec.Cmd) result {
+	exited := make(chan struct{})
+	go func() {
+		cmd.Wait() // its error is in the ProcessState
+		close(exited)
+	}()
+	var timeout, kill, late <-chan time.Time
+	if j.timeout > 0 {
+		timeout = time.After(j.timeout)
+	}
+	if j.lateAfter > 0 {
+		late = time.After(j.lateAfter)
+	}
+	onTerminal := isTerminal(os.Stdin)
+	timedOut, interrupted := false, false
+	for {
+		select {
+		case sig := <-j.signals:
+			interrupted = interrupted || onTerminal && sig == os.Interrupt
+			// A terminal has sent what its keys mean to the command already.
+			if !onTerminal || sig != os.Interrupt && sig != syscall.SIGQUIT {
+				cmd.Process.Signal(sig)
+			}
+		case <-late:
+			j.late()
+		case <-timeout:
+			timedOut = true
+			if cmd.Process.Signal(syscall.SIGTERM) != nil {
+				cmd.Process.Kill() // Windows has no SIGTERM
+			}
+			kill = time.After(killAfter)
+		case <-kill:
+			cmd.Process.Kill()
+		case <-exited:
+			r := ended(cmd.ProcessState)
+			r.interrupted = interrupted
+			if timedOut {
+				r.failReason = strings.TrimSuffix(fmt.Sprintf("timed out after %v: %s", j.timeout, r.failReason), ": ")
+			}
+			return r
+		}
+	}
+}
+
+// notStarted follows the shell: 127 for a command that is not there, 126 for
+// one that cannot be executed.
+func notStarted(err error) result {
+	say("run", "%v", err)
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return result{exitCode: 127, failReason: "not started: command not found"}
+	}
+	return result{exitCode: 126, failReason: "not started: " + err.Error()}
+}
+
+func ended(state *os.ProcessState) result {
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		sig := status.Signal()
+		code := -int(sig)
+		return result{exitCode: 128 + int(sig), alertCode: &code, failReason: "ended by signal: " + sig.String()}
+	}
+	code := state.ExitCode()
+	r := result{exitCode: code, alertCode: &code}
+	if code != 0 {
+		r.failReason = fmt.Sprintf("exit code %d", code)
+	}
+	return r
+}
+
+// isTerminal is true for a character device that is not the null device, which
+// is near enough to a terminal to tell who sent an interrupt.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// What a command left running may hold its streams open for years. Once the
+// command itself has ended, its output is read until there has been none for
+// grace, and no more than a pipe holds.
+const (
+	grace    = 2 * time.Second
+	pipeSize = 64 << 10 // bytes
+)
+
+// outlet passes on what a command writes to one of its streams, and keeps the end.
+type outlet struct {
+	in   *os.File // the command's end
+	from *os.File
+	to   io.Writer
+	kept wholeLines
+
+	exited atomic.Bool   // the command has
+	done   chan struct{} // closed when all is passed on
+}
+
+func newOutlet(to io.Writer, end *tail) (*outlet, error) {
+	from, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	return &outlet{in: in, from: from, to: to, kept: wholeLines{to: end}, done: make(chan struct{})}, nil
+}
+
+// abandon is for a command that did not start.
+func (o *outlet) abandon() {
+	o.in.Close()
+	o.from.Close()
+}
+
+// open begins, once the command has its end.
+func (o *outlet) open() {
+	o.in.Close()
+	go o.pass()
+}
+
+// finish returns when what the ended command wrote is passed on.
+func (o *outlet) finish() {
+	o.exited.Store(true)
+	// On Windows, where a pipe has no deadline, it takes the end of the stream.
+	o.from.SetReadDeadline(time.Now().Add(grace))
+	<-o.done
+}
+
+func (o *outlet) pass() {
+	defer close(o.done)
+	defer o.from.Close()
+	defer o.kept.flush()
+	broken := false
+	buf := make([]byte, 32<<10)
+	for left := pipeSize; left > 0; {
+		exited := o.exited.Load()
+		if exited {
+			o.from.SetReadDeadline(time.Now().Add(grace)) // the wait for a slow reader does not count
+		}
+		n, err := o.from.Read(buf)
+		if exited {
+			left -= n
+		}
+		o.kept.Write(buf[:n])
+		if n > 0 && !broken {
+			_, failed := o.to.Write(buf[:n])
+			if errors.Is(failed, syscall.EPIPE) {
+				return // closing the pipe tells the command, as it would have been told without us
+			}
+			if broken = failed != nil; broken { // a full disk, say: the command goes on, and so does the tail
+				say("run", "output is lost: %v", failed)
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
