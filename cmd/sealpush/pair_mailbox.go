@@ -214,7 +214,8 @@ func (m *mailbox) answer(ctx context.Context, phone seal.PublicKey, name, proble
 	return nil
 }
 
-// close deletes the mailbox, unless there is an answer for the phone in it. A phone that waits learns that nobody answers.
+// close deletes the mailbox, unless there is an answer for the phone in it. A phone that waits learns that nobody
+// answers.
 func (m *mailbox) close() {
 	if m.answered {
 		return
