@@ -26,7 +26,7 @@ const (
 	mailboxPause       = time.Second      // between two polls, at least
 )
 
-// A mailbox is where the phone leaves its pairing request at the relay, and finds the answer (live protocol, "Pairing
+// A mailbox is where the phone leaves its pairing request at the relay, and finds the answer (docs/protocol.md, "Pairing
 // through the relay").
 type mailbox struct {
 	origin string          // of the relay
