@@ -26,8 +26,8 @@ const (
 	mailboxPause       = time.Second      // between two polls, at least
 )
 
-// A mailbox is where the phone leaves its pairing request at the relay, and finds the answer (docs/protocol.md, "Pairing
-// through the relay").
+// A mailbox is where the phone leaves its pairing request at the relay, and finds the answer (docs/protocol.md,
+// "Pairing through the relay").
 type mailbox struct {
 	origin string          // of the relay
 	id     string          // known to the phone as well

@@ -10,9 +10,9 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// A WebLink is what a page needs in order to be paired through a relay's mailbox (docs/protocol.md, "Pairing through the
-// relay"). The page seals its pairing request to Key and leaves it in the mailbox, where the program that made the link
-// waits for it. Whoever has the link can be there first, so the person compares fingerprints; and Invitation is a
+// A WebLink is what a page needs in order to be paired through a relay's mailbox (docs/protocol.md, "Pairing through
+// the relay"). The page seals its pairing request to Key and leaves it in the mailbox, where the program that made the
+// link waits for it. Whoever has the link can be there first, so the person compares fingerprints; and Invitation is a
 // secret. Show the link only where somebody asks for it.
 //
 // A link with an Invitation and without Mailbox and Key lets a page subscribe to the relay, and pairs it with nobody.
