@@ -341,7 +341,7 @@ func noHealth(w http.ResponseWriter, p *post) bool {
 
 func TestEachCheckFindsItsBrokenBridge(t *testing.T) {
 	service := relaytest.NewBridgeService(relaytest.WithHashRounds(1))
-	defer service.Close()
+	t.Cleanup(service.Close)
 	foreign, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
@@ -352,6 +352,7 @@ func TestEachCheckFindsItsBrokenBridge(t *testing.T) {
 	for _, check := range checks {
 		for i := range broken[check.Name] {
 			t.Run(variantName(check.Name, i), func(t *testing.T) {
+				t.Parallel()
 				f := newBridgeFixture(service, foreign)
 				findsOnly(t, t.Context(), f.serve(t, f.broken()[check.Name][i]), check)
 			})

@@ -22,7 +22,7 @@ import (
 )
 
 // A pushService answers what it is told to.
-type pushService func(relay.Envelope) error
+type pushService func(context.Context, relay.Envelope) error
 
 func (pushService) Device(token string) (string, error) {
 	if !regexp.MustCompile(`^[0-9A-Fa-f]{16,512}$`).MatchString(token) {
@@ -33,7 +33,7 @@ func (pushService) Device(token string) (string, error) {
 
 func (pushService) ForwardDigest(context.Context, secret.Text) error { return nil }
 
-func (f pushService) Forward(_ context.Context, e relay.Envelope) error { return f(e) }
+func (f pushService) Forward(ctx context.Context, e relay.Envelope) error { return f(ctx, e) }
 
 // reports makes all checks of a relay in a bubble.
 func reports(t *testing.T, broken brokenRelay, f pushService, opts ...relay.Option) (report conformance.Report, err error) {
@@ -49,7 +49,7 @@ func reports(t *testing.T, broken brokenRelay, f pushService, opts ...relay.Opti
 	return report, err
 }
 
-func takesAll(relay.Envelope) error { return nil }
+func takesAll(context.Context, relay.Envelope) error { return nil }
 
 // ofVerdict returns the names of the checks with a verdict.
 func ofVerdict(report conformance.Report, v conformance.Verdict) (names []string) {
@@ -68,8 +68,8 @@ func TestPushServiceThatTakesNothing(t *testing.T) {
 		service pushService
 		relay   brokenRelay
 	}{
-		{"down", func(relay.Envelope) error { return errors.New("no connection") }, brokenRelay{}},
-		{"refuses the tokens", func(relay.Envelope) error { return &relay.ForwardError{Reason: "BadDeviceToken"} }, brokenRelay{}},
+		{"down", func(context.Context, relay.Envelope) error { return errors.New("no connection") }, brokenRelay{}},
+		{"refuses the tokens", func(context.Context, relay.Envelope) error { return &relay.ForwardError{Reason: "BadDeviceToken"} }, brokenRelay{}},
 		{"the relay says 400 to them", takesAll, refusesWhere(func(p *post) bool { return p.text("device") != "" })},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -85,25 +85,35 @@ func TestPushServiceThatTakesNothing(t *testing.T) {
 }
 
 func TestPushServiceThatGoesDown(t *testing.T) {
-	var forwards atomic.Int64
-	report, err := reports(t, brokenRelay{}, func(relay.Envelope) error {
-		if forwards.Add(1) > 30 {
-			return errors.New("no connection")
-		}
-		return nil
-	})
-	if !errors.Is(err, conformance.ErrUnreachable) || !strings.Contains(err.Error(), "answered 502") {
-		t.Errorf("the error is %v", err)
-	}
-	if failed := ofVerdict(report, conformance.Fail); failed != nil || len(report.Results) < 10 {
-		t.Errorf("%v failed, of %d checks", failed, len(report.Results))
+	for _, tt := range []struct {
+		name, says string
+		outage     func(context.Context) error
+	}{
+		{"refuses connections", "answered 502", func(context.Context) error { return errors.New("no connection") }},
+		{"is silent", "no answer within 10s", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var forwards atomic.Int64
+			report, err := reports(t, brokenRelay{}, func(ctx context.Context, _ relay.Envelope) error {
+				if forwards.Add(1) > 30 {
+					return tt.outage(ctx)
+				}
+				return nil
+			})
+			if !errors.Is(err, conformance.ErrUnreachable) || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("the error is %v", err)
+			}
+			if failed := ofVerdict(report, conformance.Fail); failed != nil || len(report.Results) < 10 {
+				t.Errorf("%v failed, of %d checks", failed, len(report.Results))
+			}
+		})
 	}
 }
 
 // One outage in each check: the check is made once more.
 func TestPushServiceThatIsDownForAMoment(t *testing.T) {
 	var forwards atomic.Int64
-	report, err := reports(t, brokenRelay{}, func(relay.Envelope) error {
+	report, err := reports(t, brokenRelay{}, func(context.Context, relay.Envelope) error {
 		if forwards.Add(1)%150 == 20 {
 			return errors.New("no connection")
 		}
@@ -123,7 +133,7 @@ func TestPushServiceThatIsDownForAMoment(t *testing.T) {
 // A push service that knows none of the suite's devices hides how often an alert is forwarded, but not that two alerts
 // are taken for one.
 func TestAlertsTakenForOneAreFoundWithDeadDevices(t *testing.T) {
-	dead := func(relay.Envelope) error {
+	dead := func(context.Context, relay.Envelope) error {
 		return &relay.ForwardError{Status: http.StatusGone, Reason: "Unregistered"}
 	}
 	for _, check := range []string{"dedup-other-device", "dedup-other-id"} {

@@ -175,6 +175,7 @@ func TestEachCheckFindsItsBrokenRelay(t *testing.T) {
 	for _, check := range checks {
 		for i, b := range broken[check.Name] {
 			t.Run(variantName(check.Name, i), func(t *testing.T) {
+				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					relay := relaytest.NewUnstartedRelay()
 					t.Cleanup(relay.Close)

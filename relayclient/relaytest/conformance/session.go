@@ -18,8 +18,8 @@ import (
 	"github.com/sealpush/sealpush/internal/answer"
 )
 
-// A session is one run of the suite against one target. Checks run one after
-// the other; what several of them need is got once.
+// A session is one run of the suite against one target. Checks run one after the other; what several of them need is
+// got once.
 type session struct {
 	target  Target
 	client  *http.Client
@@ -28,7 +28,7 @@ type session struct {
 	waited  time.Duration // by the check at hand, because of 429s
 	quiet   bool          // the latest request had no answer, or 429 to the end
 	status  int           // of the latest answer; 0 if there was none
-	failed  atomic.Bool   // some answer to the check at hand was a 5xx
+	failed  atomic.Bool   // some request of the check at hand was answered 5xx, or not in time
 	begun   map[Part]bool
 
 	limited *limitedDevice // see exhaust
@@ -74,14 +74,12 @@ type response struct {
 
 const maxResponse = 64 << 10
 
-// String is the status and the start of the body on one printable line. The body
-// may quote secrets: see redact.
+// String is the status and the start of the body on one printable line. The body may quote secrets: see redact.
 func (r response) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", r.status, answer.Line(string(r.body))))
 }
 
-// send makes a request at the target's pace, and again after the time that a 429
-// asks for.
+// send makes a request at the target's pace, and again after the time that a 429 asks for.
 func (s *session) send(ctx context.Context, req request) (response, error) {
 	for {
 		r, err := s.sendOnce(ctx, req)
@@ -125,16 +123,16 @@ func (s *session) exchange(ctx context.Context, req request) (response, error) {
 	}
 	r.Header.Set("User-Agent", "sealpush-conformance")
 	res, err := s.client.Do(r)
-	if err != nil {
-		return response{}, s.noAnswer(err)
+	var body []byte
+	if err == nil {
+		defer res.Body.Close()
+		body, err = io.ReadAll(io.LimitReader(res.Body, maxResponse))
 	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxResponse))
-	if err != nil {
-		return response{}, s.noAnswer(err)
-	}
-	if res.StatusCode/100 == 5 {
+	if errors.Is(err, context.DeadlineExceeded) || err == nil && res.StatusCode/100 == 5 {
 		s.failed.Store(true)
+	}
+	if err != nil {
+		return response{}, s.noAnswer(err)
 	}
 	return response{res.StatusCode, res.Header, body}, nil
 }
