@@ -1,6 +1,6 @@
 // Sealpush pages phones from a shell: it pairs them, runs commands and reports the ones that fail, checks a setup, and
-// plays a relay and a phone to try it all with. "sealpush help" lists its commands; each is described in the file that is
-// named for it.
+// plays a relay and a phone to try it all with. "sealpush help" lists its commands; each is described in the file that
+// is named for it.
 package main
 
 import (
