@@ -129,7 +129,6 @@ func hasSecrets(t *testing.T) map[string]any {
 		"pairing.Registry":       registry,
 		"pairing.Request":        pairing.Request{Name: "phone", Platform: "ios", PushToken: secret.New(deviceToken), PublicKey: phoneKey.Public()},
 		"pairing.SQLStore":       database,
-		"pairing.WebLink":        pairing.WebLink{Name: "node-a", Key: phoneKey.Public(), Invitation: secret.New(bearerToken)},
 		"pairing.Snapshot":       pairing.Snapshot{Salt: secret.New(fleetSalt), Devices: []pairing.Device{device}},
 		"pushauth.Credentials":   credentials,
 		"pushauth.Source":        source,
