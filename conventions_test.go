@@ -67,7 +67,7 @@ func TestConventionsOptions(t *testing.T) {
 	}
 }
 
-// isOption reports whether a type is a func(*x) error, with an x that is not exported.
+// isOption reports whether a type is a func(*config) error, or func(*thingConfig) error.
 func isOption(t ast.Expr) bool {
 	function, ok := t.(*ast.FuncType)
 	if !ok || function.Params.NumFields() != 1 || function.Results.NumFields() != 1 {
@@ -79,7 +79,7 @@ func isOption(t ast.Expr) bool {
 	}
 	config, ok := pointer.X.(*ast.Ident)
 	result, isIdent := function.Results.List[0].Type.(*ast.Ident)
-	return ok && !config.IsExported() && isIdent && result.Name == "error"
+	return ok && !config.IsExported() && strings.HasSuffix(strings.ToLower(config.Name), "config") && isIdent && result.Name == "error"
 }
 
 // A comment takes at most 120 columns after the indentation and the slashes.
