@@ -30,8 +30,8 @@
 // of the constructor. A nil context is context.Background(). A nil logger is what slog.Default() returns at the time of
 // each line. The keys of log lines are the same everywhere: "kind", "name" and "run_id" are an alert's, "device" is the
 // id of a phone, "status" the answer of a server, "error" what went wrong. An error that can be acted on is a sentinel
-// or an exported type, for [errors.Is] and [errors.As]; a FieldError, of whichever package, says which field of an input
-// is wrong.
+// or an exported type, for [errors.Is] and [errors.As]; a FieldError, of whichever package, says which field of an
+// input is wrong.
 //
 // The programs under examples run as they are; start with
 //

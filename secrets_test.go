@@ -123,6 +123,7 @@ func hasSecrets(t *testing.T) map[string]any {
 		"conformance.Bridge":     conformance.Bridge{ClientSecret: secret.New(clientSecret)},
 		"pairing.Device":         device,
 		"pairing.FileStore":      store,
+		"pairing.WebLink":        pairing.WebLink{Name: "node-a", Key: phoneKey.Public(), Invitation: secret.New(bearerToken)},
 		"pairing.Link":           pairing.Link{Name: "node-a", URL: "https://daemon.lan", Token: secret.New(bearerToken)},
 		"pairing.Recipients":     recipients,
 		"pairing.Registry":       registry,

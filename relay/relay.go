@@ -9,12 +9,11 @@ import (
 	"github.com/sealpush/sealpush/internal/requestbody"
 )
 
-// A Relay is a sealed-alert relay: it takes envelopes, as the relay protocol has
-// them, and forwards each to a push service. It has no way to read what is
-// inside.
+// A Relay is a sealed-alert relay: it takes envelopes, as the relay protocol has them, and forwards each to a push
+// service. It has no way to read what is inside.
 //
-// Envelopes go to the path "/" alone (mount it elsewhere with
-// [http.StripPrefix]), with any Content-Type: it is the body that counts.
+// Envelopes go to the path "/" alone (mount it elsewhere with [http.StripPrefix]), with any Content-Type: it is the
+// body that counts.
 type Relay struct {
 	config config
 
@@ -25,8 +24,7 @@ type Relay struct {
 	close context.CancelFunc
 }
 
-// New makes a relay. It needs [WithForwarder]. The caller calls Close when done
-// with it.
+// New makes a relay. It needs [WithForwarder]. The caller calls Close when done with it.
 func New(opts ...Option) (*Relay, error) {
 	c, err := newConfig(opts)
 	if err != nil {
@@ -37,9 +35,8 @@ func New(opts ...Option) (*Relay, error) {
 	return r, nil
 }
 
-// Close ends the forwards that are under way; their daemons are answered 502.
-// Shut the server down first, so that there are none. It may be called more than
-// once.
+// Close ends the forwards that are under way; their daemons are answered 502. Shut the server down first, so that there
+// are none. It may be called more than once.
 func (r *Relay) Close() { r.close() }
 
 // ServeHTTP answers as the relay protocol has it.

@@ -34,8 +34,8 @@ type Observation struct {
 	Relay string
 	// Kind is the alert's; empty for one that was stored sealed.
 	Kind payload.Kind
-	// Start is when the device's turn came, and Duration the time from then until the relay's answer had been read, with the
-	// wait for a connection. Sealing is not in it.
+	// Start is when the device's turn came, and Duration the time from then until the relay's answer had been read,
+	// with the wait for a connection. Sealing is not in it.
 	Start    time.Time
 	Duration time.Duration
 	// Bytes is the size of the envelope that was posted, or 0 when not a byte of it was written.
@@ -45,9 +45,9 @@ type Observation struct {
 	Name, RunID, DeviceID string
 }
 
-// WithObserver calls observe with each alert's [Observation] for each device, right after its log line; for an alert that
-// is held back, once. The context is the one that was given to Send, Notify or Post. Calls come from several goroutines at
-// once, and the next envelope waits for them, so observe has to be quick. A panic of it is dropped.
+// WithObserver calls observe with each alert's [Observation] for each device, right after its log line; for an alert
+// that is held back, once. The context is the one that was given to Send, Notify or Post. Calls come from several
+// goroutines at once, and the next envelope waits for them, so observe has to be quick. A panic of it is dropped.
 func WithObserver(observe func(ctx context.Context, o Observation)) Option {
 	return func(c *config) error {
 		if observe == nil {

@@ -19,8 +19,8 @@ import (
 type Sealed struct {
 	// DeviceID is the device's id in the registry.
 	DeviceID string
-	// Envelope is the body of the POST (relay protocol, "Inbound request"). It holds the phone's push token, so it is to
-	// be kept like a secret; what the alert says is sealed.
+	// Envelope is the body of the POST (relay protocol, "Inbound request"). It holds the phone's push token, so it is
+	// to be kept like a secret; what the alert says is sealed.
 	Envelope []byte
 
 	alert payload.Alert // which the log names; zero for one that was stored
@@ -55,13 +55,13 @@ func (c *Client) Seal(push Push, devices []pairing.Device) ([]Sealed, error) {
 	return sealed, errors.Join(problems...)
 }
 
-// Post posts what [Client.Seal] has made, with the patience, the limits and the log lines of [Client.Send]. It returns an
-// [Outcome] for each, in their order.
+// Post posts what [Client.Seal] has made, with the patience, the limits and the log lines of [Client.Send]. It returns
+// an [Outcome] for each, in their order.
 //
-// If begin is not nil, it is called with an index right before the first byte of that POST may be written, and once more
-// for another connection if nothing was written. So a caller that records it knows which POSTs a killed process has
-// begun: of those, nobody knows whether the phone was paged. An error of begin keeps that one from being posted, and its
-// outcome is [ErrNotAttempted]. Calls for different indexes come at the same time.
+// If begin is not nil, it is called with an index right before the first byte of that POST may be written, and once
+// more for another connection if nothing was written. So a caller that records it knows which POSTs a killed process
+// has begun: of those, nobody knows whether the phone was paged. An error of begin keeps that one from being posted,
+// and its outcome is [ErrNotAttempted]. Calls for different indexes come at the same time.
 //
 // Of an outcome that is ErrNotAttempted, or a [TransportError] that is Unsent, the relay has seen nothing: it may be
 // posted again, and no other may.

@@ -111,8 +111,8 @@ func (p *pager) look(timeout time.Duration) error {
 	return fmt.Errorf("%w: there is no other in %s: %w", relayclient.ErrUnusableDevice, p.source.where, devices[0].Unusable)
 }
 
-// page sends an alert to each phone, and then what the spool has for them. It says on standard error what went wrong. The
-// error says why nothing was posted; it is nil when something was, or when some of it is kept.
+// page sends an alert to each phone, and then what the spool has for them. It says on standard error what went wrong.
+// The error says why nothing was posted; it is nil when something was, or when some of it is kept.
 func (p *pager) page(ctx context.Context, alert payload.Alert) ([]relayclient.Outcome, error) {
 	if err := p.look(pageTimeout); err != nil {
 		p.say("nobody was paged: %v", err)

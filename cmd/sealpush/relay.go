@@ -123,8 +123,8 @@ func (opts relayOptions) run(ctx context.Context) error {
 		alerts.next = sealed
 		inbox = baseURL + inboxPath
 		mux.Handle(inboxPath, sealed.InboxHandler())
-		// Or a phone that waits for alerts would hold it up. On their way to
-		// Apple, alerts are waited for: no daemon posts them again.
+		// Or a phone that waits for alerts would hold it up. On their way to Apple, alerts are waited for: no daemon
+		// posts them again.
 		server.RegisterOnShutdown(sealed.Close)
 	}
 	bridge := relaytest.NewUnstartedBridgeService(baseURL+tokenPath, baseURL+pushPath)
@@ -161,12 +161,11 @@ func (opts relayOptions) run(ctx context.Context) error {
 	return server.Shutdown(ctx)
 }
 
-// maxConnections is how many daemons, bridges and others are served at once. More
-// wait until one of them is done or timed out.
+// maxConnections is how many daemons, bridges and others are served at once. More wait until one of them is done or
+// timed out.
 const maxConnections = 1000
 
-// newRelayServer bounds every request. A forward may take 30 s, as may a phone's wait
-// for its next message.
+// newRelayServer bounds every request. A forward may take 30 s, as may a phone's wait for its next message.
 func newRelayServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           handler,

@@ -40,8 +40,8 @@ const killAfter = 10 * time.Second
 // terminalText is what help says of terminals.
 const terminalText = `The command's output goes through a pipe to the terminal, so that it may leave out colours, and hold lines back.`
 
-// run runs the command on this program's own streams, passes signals on to it and keeps the end of what it prints to the
-// stream that tailOf names.
+// run runs the command on this program's own streams, passes signals on to it and keeps the end of what it prints to
+// the stream that tailOf names.
 func (j job) run() result {
 	cmd := exec.Command(j.args[0], j.args[1:]...)
 	cmd.Stdin, cmd.Env = os.Stdin, j.env
@@ -134,8 +134,7 @@ func (j job) wait(cmd *exec.Cmd) result {
 	}
 }
 
-// notStarted follows the shell: 127 for a command that is not there, 126 for
-// one that cannot be executed.
+// notStarted follows the shell: 127 for a command that is not there, 126 for one that cannot be executed.
 func notStarted(err error) result {
 	say("run", "%v", err)
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
@@ -158,8 +157,8 @@ func ended(state *os.ProcessState) result {
 	return r
 }
 
-// isTerminal is true for a character device that is not the null device, which
-// is near enough to a terminal to tell who sent an interrupt.
+// isTerminal is true for a character device that is not the null device, which is near enough to a terminal to tell who
+// sent an interrupt.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&os.ModeCharDevice == 0 {

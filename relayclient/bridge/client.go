@@ -68,8 +68,8 @@ func WithLogger(logger *slog.Logger) Option {
 	}
 }
 
-// WithCooldown sets the time from the start of one notification to the next, instead of [DefaultCooldown]. With 0
-// only notifications during a running one are dropped.
+// WithCooldown sets the time from the start of one notification to the next, instead of [DefaultCooldown]. With 0 only
+// notifications during a running one are dropped.
 func WithCooldown(d time.Duration) Option {
 	return func(s *settings) error {
 		if d < 0 {
@@ -82,9 +82,9 @@ func WithCooldown(d time.Duration) Option {
 
 // New returns a Client for the configuration. It makes no request.
 //
-// When push is disabled (see [Config.Enabled]) New logs which fields are missing, at Info when all are and at Warn
-// when only some are, and the Client does nothing: Notify returns [StatusDisabled], Register and Unregister return nil,
-// and HandleMessage keeps the phone's push messages from the agent all the same.
+// When push is disabled (see [Config.Enabled]) New logs which fields are missing, at Info when all are and at Warn when
+// only some are, and the Client does nothing: Notify returns [StatusDisabled], Register and Unregister return nil, and
+// HandleMessage keeps the phone's push messages from the agent all the same.
 //
 // Plain http URLs are taken, for services on the same machine; elsewhere they show tokens to everyone on the way.
 func New(config Config, opts ...Option) (*Client, error) {

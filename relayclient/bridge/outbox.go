@@ -33,9 +33,9 @@ var (
 
 // Outbox carries an agent's messages to the phone's connection, and keeps them while there is none.
 //
-// The bridge calls [Outbox.Send] for each message of the agent, and [Outbox.Attach] for each connection, for as long
-// as it lasts. Messages are written in the order of Send, one at a time, and forgotten only once they were written:
-// what a connection did not take is the first thing that the next one gets, before anything new.
+// The bridge calls [Outbox.Send] for each message of the agent, and [Outbox.Attach] for each connection, for as long as
+// it lasts. Messages are written in the order of Send, one at a time, and forgotten only once they were written: what a
+// connection did not take is the first thing that the next one gets, before anything new.
 //
 // # Waking the phones
 //
@@ -260,10 +260,10 @@ func (o *Outbox) change() {
 	o.changed = make(chan struct{})
 }
 
-// Attach writes the messages to a client until the client drops: first those that are kept, then each as it is sent.
-// It returns when write fails, with that error; when ctx ends, with its cause; when another client is attached, with
-// [ErrReplaced]; or when the Outbox is closed, with [ErrOutboxClosed]. Call it from the connection's own goroutine:
-// it starts none, and write is called by one goroutine at a time.
+// Attach writes the messages to a client until the client drops: first those that are kept, then each as it is sent. It
+// returns when write fails, with that error; when ctx ends, with its cause; when another client is attached, with
+// [ErrReplaced]; or when the Outbox is closed, with [ErrOutboxClosed]. Call it from the connection's own goroutine: it
+// starts none, and write is called by one goroutine at a time.
 //
 // A message whose write returned nil is done. One whose write failed is kept and written to the next client, and the
 // phones are woken for it unless they have been. A message that was in a socket's buffer when the network broke is
@@ -375,8 +375,8 @@ func (o *Outbox) Dropped() int {
 	return o.dropped
 }
 
-// Close ends Attach and Send with [ErrOutboxClosed], cancels a notification on its way and waits until it is gone.
-// What is kept is lost. Closing twice is fine.
+// Close ends Attach and Send with [ErrOutboxClosed], cancels a notification on its way and waits until it is gone. What
+// is kept is lost. Closing twice is fine.
 func (o *Outbox) Close() {
 	if o.ctx == nil {
 		return

@@ -44,12 +44,12 @@ func WithOwnDevicesOnly() HandlerOption {
 	}
 }
 
-// WithOrigins lets pages of other origins than the daemon's own use the pairing API, and read its answers: those of a web
-// phone, which follows a [Link]. Each origin is written as browsers write it, such as https://phone.example.com, and is
-// compared byte by byte. Without it there is none.
+// WithOrigins lets pages of other origins than the daemon's own use the pairing API, and read its answers: those of a
+// web phone, which follows a [Link]. Each origin is written as browsers write it, such as https://phone.example.com,
+// and is compared byte by byte. Without it there is none.
 //
-// A browser asks before it sends such a request, with OPTIONS and without Authorization: a check in front of the handler
-// lets OPTIONS pass. What that check refuses, a page cannot read.
+// A browser asks before it sends such a request, with OPTIONS and without Authorization: a check in front of the
+// handler lets OPTIONS pass. What that check refuses, a page cannot read.
 func WithOrigins(origins ...string) HandlerOption {
 	return func(h *handler) (err error) {
 		if h.origins, err = crossorigin.Parse(origins...); err != nil {
@@ -62,7 +62,7 @@ func WithOrigins(origins ...string) HandlerOption {
 // Handler serves the pairing API over a registry, for a daemon to mount at /push/devices and below:
 //
 //	GET    /push/devices            200 {"devices":[…]}, the first paired first
-//	POST   /push/devices            201 or 200 {"device":…,"created":bool}; 400 {"error":"name must …"} names the member
+//	POST   /push/devices            201 or 200 {"device":…,"created":bool}; or 400 {"error":"name must …"}
 //	DELETE /push/devices/{id}       200 {"revoked":id}
 //	POST   /push/devices/{id}/test  200 or 502 {"device":id,"status":…,"error":…}; 501 when test is nil
 //
@@ -74,8 +74,8 @@ func WithOrigins(origins ...string) HandlerOption {
 // those that cannot be used: sealableHere says whether this node can seal to a device.
 //
 // It does not authenticate anybody: anybody who can reach it decides who is paged. Put a check in front, as
-// docs/daemon.md does, and give the server timeouts. It sends no CORS headers, but see [WithOrigins]. The error says which
-// argument is wrong.
+// docs/daemon.md does, and give the server timeouts. It sends no CORS headers, but see [WithOrigins]. The error says
+// which argument is wrong.
 func Handler(reg *Registry, test Tester, opts ...HandlerOption) (http.Handler, error) {
 	if reg == nil {
 		return nil, errors.New("pairing: Handler needs a registry")
