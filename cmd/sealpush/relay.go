@@ -30,7 +30,7 @@ var clientIDPattern = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 type relayOptions struct {
 	addr, baseURL, clientID, metrics string
-	apple                   apple
+	apple                            apple
 }
 
 func relayCommand() command {

@@ -24,8 +24,8 @@ type metrics struct {
 	devices func() int
 
 	mu            sync.Mutex
-	posts         map[string]uint64         // by result
-	forwards      map[[2]string]uint64      // by operation and result
+	posts         map[string]uint64    // by result
+	forwards      map[[2]string]uint64 // by operation and result
 	postSeconds   histogram
 	pushedSeconds histogram // of forwards
 }
@@ -60,7 +60,9 @@ func (m *metrics) observe(o relay.Observation) {
 func (m *metrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	devices := m.devices()
 	var text bytes.Buffer
-	family := func(name, kind, help string) { fmt.Fprintf(&text, "# HELP %s %s\n# TYPE %[1]s %[3]s\n", name, help, kind) }
+	family := func(name, kind, help string) {
+		fmt.Fprintf(&text, "# HELP %s %s\n# TYPE %[1]s %[3]s\n", name, help, kind)
+	}
 	m.mu.Lock()
 	family("sealpush_relay_posts_total", "counter", "Posts that were answered, by what became of them.")
 	for _, result := range slices.Sorted(maps.Keys(m.posts)) {
