@@ -9,8 +9,8 @@ import (
 	"github.com/sealpush/sealpush/internal/requestbody"
 )
 
-// A Relay is a sealed-alert relay: it takes envelopes, as the relay protocol has them, and forwards each to a push
-// service. It has no way to read what is inside.
+// A Relay is a sealed-alert relay: it takes the envelopes of the relay protocol and forwards each to a push service. It
+// cannot read what is inside.
 //
 // Envelopes go to the path "/" alone (mount it elsewhere with [http.StripPrefix]), with any Content-Type: it is the
 // body that counts.

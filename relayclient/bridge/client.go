@@ -23,8 +23,8 @@ const (
 )
 
 // Client calls a push relay in a bridge's name: it registers and unregisters the phones' device tokens and wakes the
-// phones. Make one with [New]. It owns the debounce of its client id, so a process needs exactly one for each client
-// id: two would notify twice as often.
+// phones. Make one with [New]. It keeps the debounce of its client id, so make exactly one for each client id: two
+// would notify twice as often.
 //
 // A Client is safe for concurrent use. It starts no goroutine, so there is nothing to close.
 type Client struct {

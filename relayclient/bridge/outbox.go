@@ -40,8 +40,8 @@ var (
 // # Waking the phones
 //
 // An Outbox owes the phones a wake-up for each message that no client has taken. It sends one with [Client.Notify]
-// while no client is attached: at once, or as soon as the cooldown is over. One that the relay accepted is for all
-// messages that had come when it was sent; only a later message owes another. After a failure the Outbox tries again,
+// while no client is attached: at once, or as soon as the cooldown is over. One that the relay accepted counts for all
+// messages that had come when it was sent; only a later message needs another. After a failure the Outbox tries again,
 // as soon as Notify does, until one is accepted or a client has taken all messages. When that has gone on for an hour
 // since the last message, it waits for the next one.
 //
