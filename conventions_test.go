@@ -16,6 +16,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/sealpush/sealpush/integrations/alertmanager"
 	slogpage "github.com/sealpush/sealpush/integrations/slog"
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/pushauth"
@@ -134,6 +135,7 @@ func TestConventionsNilOption(t *testing.T) {
 			return err
 		},
 		"relay":           func() error { _, err := relay.New(nil); return err },
+		"alertmanager":    func() error { _, err := alertmanager.New(notifier, nil); return err },
 		"NewBridge":       func() error { _, err := relay.NewBridge(nil); return err },
 		"NewTokenService": func() error { _, err := relay.NewTokenService(nil); return err },
 		"apns":            func() error { _, err := apns.New(&apns.Key{}, "topic", nil); return err },

@@ -82,6 +82,9 @@ func NewMemoryState(maxDevices int) (*MemoryState, error) {
 	return &MemoryState{maxDevices: int64(maxDevices), seed: maphash.MakeSeed()}, nil
 }
 
+// Devices is how many devices the state keeps now.
+func (s *MemoryState) Devices() int { return int(s.devices.Load()) }
+
 // Update is [State.Update].
 func (s *MemoryState) Update(_ context.Context, now time.Time, key string, change ChangeFunc) error {
 	shard := &s.shards[maphash.String(s.seed, key)%uint64(len(s.shards))]
