@@ -19,6 +19,7 @@ var arrows = map[string][]string{
 	"":                                  {},
 	"secret":                            {},
 	"seal":                              {},
+	"integrations/alertmanager":         {"payload", "relayclient", "relayclient/pairing", "internal/input", "internal/requestbody"},
 	"integrations/slog":                 {"payload", "relayclient"},
 	"payload":                           {},
 	"docs":                              {},
@@ -32,6 +33,7 @@ var arrows = map[string][]string{
 	"internal/hpkejs":                   {"seal"},
 	"internal/requestbody":              {},
 	"internal/program":                  {},
+	"internal/sqlretry":                 {},
 	"internal/state":                    {},
 	"internal/retry":                    {"internal/answer"},
 	"internal/regular":                  {},
@@ -43,12 +45,14 @@ var arrows = map[string][]string{
 	"relayclient/pairing/storetest":     {"seal", "relayclient/pairing"},
 	"relayclient":                       {"seal", "payload", "relayclient/pairing", "internal/answer", "internal/clock", "internal/input"},
 	"relayclient/bridge":                {"pushauth", "secret", "internal/answer", "internal/clock", "internal/input", "internal/regular", "internal/retry", "internal/transport"},
-	"relay":                             {"secret", "seal", "pushauth/verify", "internal/addresslimit", "internal/crossorigin", "internal/requestbody"},
+	"relay":                             {"secret", "seal", "pushauth/verify", "internal/addresslimit", "internal/crossorigin", "internal/requestbody", "internal/sqlretry"},
 	"relay/statetest":                   {"relay", "secret"},
 	"relay/apns":                        {"secret", "seal", "relay"},
+	"relay/webpush":                     {"secret", "seal", "relay", "internal/addresslimit", "internal/crossorigin", "internal/requestbody", "internal/sqlretry"},
+	"relay/webpush/storetest":           {"secret", "relay/webpush"},
 	"relay/webpush/webpushtest":         {},
 	"relayclient/relaytest":             {"secret", "seal", "payload", "relay", "relay/apns", "pushauth/verify", "internal/requestbody"},
-	"relayclient/relaytest/conformance": {"internal/answer"},
+	"relayclient/relaytest/conformance": {"secret", "internal/answer"},
 }
 
 func TestArrowsNeverPointBack(t *testing.T) {

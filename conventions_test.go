@@ -7,12 +7,17 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
+	"github.com/sealpush/sealpush/integrations/alertmanager"
+	slogpage "github.com/sealpush/sealpush/integrations/slog"
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/pushauth"
 	"github.com/sealpush/sealpush/pushauth/verify"
@@ -25,13 +30,13 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// An option is a function on an unexported configuration, and its error is that of the constructor. Package relaytest is
-// the exception: its constructors return no error, as those of net/http/httptest, and some options are for two of them.
-func TestOptionsHaveOneShape(t *testing.T) {
+// An option is a function on an unexported configuration, and its error is that of the constructor. The constructors of
+// package relaytest panic with it, as those of net/http/httptest; some of its options are for two constructors, which
+// takes an interface.
+func TestConventionsOptions(t *testing.T) {
 	found := 0
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") ||
-			strings.HasPrefix(path, filepath.Join("relayclient", "relaytest")) {
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		files := token.NewFileSet()
@@ -45,6 +50,9 @@ func TestOptionsHaveOneShape(t *testing.T) {
 				return true
 			}
 			found++
+			if _, ok := spec.Type.(*ast.InterfaceType); ok && file.Name.Name == "relaytest" {
+				return true
+			}
 			if !isOption(spec.Type) {
 				t.Errorf("%s: %s is no func(*config) error", files.Position(spec.Pos()), spec.Name)
 			}
@@ -60,7 +68,7 @@ func TestOptionsHaveOneShape(t *testing.T) {
 	}
 }
 
-// isOption reports whether a type is a func(*x) error, with an x that is not exported.
+// isOption reports whether a type is a func(*config) error, or func(*thingConfig) error.
 func isOption(t ast.Expr) bool {
 	function, ok := t.(*ast.FuncType)
 	if !ok || function.Params.NumFields() != 1 || function.Results.NumFields() != 1 {
@@ -72,10 +80,35 @@ func isOption(t ast.Expr) bool {
 	}
 	config, ok := pointer.X.(*ast.Ident)
 	result, isIdent := function.Results.List[0].Type.(*ast.Ident)
-	return ok && !config.IsExported() && isIdent && result.Name == "error"
+	return ok && !config.IsExported() && strings.HasSuffix(strings.ToLower(config.Name), "config") && isIdent && result.Name == "error"
 }
 
-func TestNilOptionIsRefused(t *testing.T) {
+// A comment takes at most 120 columns after the indentation and the slashes.
+func TestConventionsCommentWidth(t *testing.T) {
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		number := 0
+		for line := range strings.Lines(string(source)) {
+			number++
+			text, isComment := strings.CutPrefix(strings.TrimSpace(line), "// ")
+			if columns := utf8.RuneCountInString(text); isComment && columns > 120 {
+				t.Errorf("%s:%d: the comment takes %d columns", path, number, columns)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestConventionsNilOption(t *testing.T) {
 	credentials := pushauth.Credentials{TokenURL: "https://token.example", ClientID: "c", ClientSecret: secret.New("s")}
 	config := verify.Config{JWKSURL: "https://token.example/jwks", Issuer: "i", Audience: "a", Scope: "s"}
 	registry := newRegistry(t)
@@ -93,6 +126,7 @@ func TestNilOptionIsRefused(t *testing.T) {
 		"verify":      func() error { _, err := verify.New(config, nil); return err },
 		"relayclient": func() error { _, err := relayclient.New("https://relay.example", nil); return err },
 		"Notify":      func() error { _, err := notifier.Notify(t.Context(), payload.NewTest("host"), nil); return err },
+		"NewNotifier": func() error { _, err := relayclient.NewNotifier(relays, registry, "host", nil); return err },
 		"NewRegistry": func() error { _, err := pairing.NewRegistry(newStore(t), nil); return err },
 		"Handler":     func() error { _, err := pairing.Handler(registry, nil, nil); return err },
 		"bridge":      func() error { _, err := bridge.New(bridge.Config{}, nil); return err },
@@ -101,18 +135,35 @@ func TestNilOptionIsRefused(t *testing.T) {
 			return err
 		},
 		"relay":           func() error { _, err := relay.New(nil); return err },
+		"alertmanager":    func() error { _, err := alertmanager.New(notifier, nil); return err },
 		"NewBridge":       func() error { _, err := relay.NewBridge(nil); return err },
 		"NewTokenService": func() error { _, err := relay.NewTokenService(nil); return err },
 		"apns":            func() error { _, err := apns.New(&apns.Key{}, "topic", nil); return err },
+		"slogpage":        func() error { _, err := slogpage.New(notifier, slog.DiscardHandler, nil); return err },
 	} {
 		if err := construct(); err == nil || !strings.HasSuffix(err.Error(), "an option is nil") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	for name, construct := range map[string]func(){
+		"NewPhone":                func() { relaytest.NewPhone(nil) },
+		"NewRelay":                func() { relaytest.NewRelay(nil) },
+		"NewRelay, server option": func() { relaytest.NewRelay(relaytest.ServerOption(nil)) },
+		"NewBridgeService":        func() { relaytest.NewBridgeService(nil) },
+	} {
+		func() {
+			defer func() {
+				if p := recover(); p != "relaytest: an option is nil" {
+					t.Errorf("%s panics with %v", name, p)
+				}
+			}()
+			construct()
+		}()
+	}
 }
 
 // A nil context is context.Background(), here only told from one that makes something panic.
-func TestNilContext(t *testing.T) {
+func TestConventionsNilContext(t *testing.T) {
 	var none context.Context
 	relays := relaytest.NewRelay()
 	defer relays.Close()
@@ -163,6 +214,7 @@ func TestNilContext(t *testing.T) {
 			return client.Send(none, push, []pairing.Device{device})[0].Err
 		}},
 		{"Notifier.Notify", func() error { _, err := notifier.Notify(none, payload.NewFailure("host", "job")); return err }},
+		{"Notifier.Close", func() error { return notifier.Close(none) }},
 		{"Notifier.Test", func() error { _, err := notifier.Test(none, device.ID); return err }},
 		{"Relay.WaitInbox", func() error { _, err := relays.WaitInbox(none, phone.PushToken(), 1); return err }},
 		{"Relay.WaitInFlight", func() error { return relays.WaitInFlight(none, 0) }},
@@ -190,7 +242,7 @@ func TestNilContext(t *testing.T) {
 }
 
 // A *FieldError names the field, says what is wrong with it, and has a cause or none, in whichever package.
-func TestFieldErrorsHaveOneShape(t *testing.T) {
+func TestConventionsFieldError(t *testing.T) {
 	want := reflect.TypeFor[payload.FieldError]()
 	for _, other := range []reflect.Type{reflect.TypeFor[pairing.FieldError](), reflect.TypeFor[bridge.FieldError]()} {
 		if !other.ConvertibleTo(want) {

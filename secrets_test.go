@@ -27,10 +27,12 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/sealpush/sealpush/integrations/alertmanager"
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/pushauth"
 	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/relay/apns"
+	"github.com/sealpush/sealpush/relay/webpush"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/relayclient/pairing"
@@ -101,16 +103,31 @@ func hasSecrets(t *testing.T) map[string]any {
 	must(err)
 	apnsKey, err := apns.ParseKey(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), "ABCDE12345", "TEAMID1234")
 	must(err)
+	webhook, err := alertmanager.New(notifier, alertmanager.WithBearerToken(secret.New(bearerToken)), alertmanager.WithBasicAuth(relayUser, secret.New(relayPass)))
+	must(err)
+	private, err := ecdsaKey().Bytes()
+	must(err)
+	vapidKey, err := webpush.ParseKey(secret.New(base64.RawURLEncoding.EncodeToString(private)))
+	must(err)
+	browser, err := webpush.New(vapidKey, "mailto:ops@example.com", webpush.NewMemoryStore())
+	must(err)
+	subscriptions, err := webpush.NewSubscriptions(browser, secret.New(bearerToken))
+	must(err)
+	subscription := webpush.Subscription{Endpoint: secret.New("https://push.example/" + deviceToken), Auth: secret.New(fcmToken)}
+	browsers, err := webpush.NewSQLStore(sql.OpenDB(connector{dsn: "postgres://" + relayUser + ":" + relayPass + "@db"}), relay.PostgreSQL)
+	must(err)
 	return map[string]any{
+		"alertmanager.Handler":   webhook,
 		"apns.Key":               apnsKey,
 		"bridge.Client":          caller,
 		"bridge.Config":          config,
 		"bridge.Device":          bridge.Device{Token: secret.New(fcmToken), Platform: "android"},
 		"bridge.Outbox":          outbox,
 		"bridge.PairingResponse": bridge.PairingResponse{AuthToken: secret.New(bearerToken)},
-		"conformance.Bridge":     conformance.Bridge{ClientSecret: clientSecret},
+		"conformance.Bridge":     conformance.Bridge{ClientSecret: secret.New(clientSecret)},
 		"pairing.Device":         device,
 		"pairing.FileStore":      store,
+		"pairing.WebLink":        pairing.WebLink{Name: "node-a", Key: phoneKey.Public(), Invitation: secret.New(bearerToken)},
 		"pairing.Link":           pairing.Link{Name: "node-a", URL: "https://daemon.lan", Token: secret.New(bearerToken)},
 		"pairing.Recipients":     recipients,
 		"pairing.Registry":       registry,
@@ -128,6 +145,12 @@ func hasSecrets(t *testing.T) map[string]any {
 		"relaytest.Phone":        relaytest.NewPhone(relaytest.WithPrivateKey(phoneKey), relaytest.WithPushToken(deviceToken)),
 		"relaytest.Request":      relaytest.Request{Query: relayQuery, Header: http.Header{"Authorization": {bearerToken}}, Body: []byte(agentMessage)},
 		"seal.PrivateKey":        phoneKey,
+		"webpush.Forwarder":      browser,
+		"webpush.Key":            vapidKey,
+		"webpush.SQLStore":       browsers,
+		"webpush.Stored":         webpush.Stored{Subscription: subscription},
+		"webpush.Subscription":   subscription,
+		"webpush.Subscriptions":  subscriptions,
 	}
 }
 
@@ -143,12 +166,14 @@ func (connector) Driver() driver.Driver { return nil }
 var noSecrets = map[string]string{
 	"conformance.Report.TokenService": "the name of a service",
 	"apns.Forwarder.tokens":           "prints by its Format; tested there",
+	"alertmanager.Group.GroupKey":     "names a group",
 	"bridge.Notification.Body":        "the relay, Apple and Google read it",
 	"payload.Alert.RunKey":            "names a run",
 	"payload.Alert.TaskKey":           "names a task",
 	"relayclient.StatusError.Body":    "redacted when it is made",
 	"relaytest.Answer.Body":           "what a test scripts",
 	"relaytest.Answer.Header":         "what a test scripts",
+	"relay.Mailboxes.config":          "limits and public origins",
 	"relay.Bridge.config":             "whom it asks; a verifier's keys are public",
 	"relay.Relay.config":              "its parts print by their own methods",
 	"relay.TokenService.adminSecret":  "a function, which prints as an address",
@@ -159,6 +184,13 @@ var noSecrets = map[string]string{
 	"relaytest.Relay.config":          "prints by its Format; tested there",
 	"verify.Verifier.config":          "what a relay demands is public",
 	"webpushtest.Message.Header":      "what a test looks at",
+}
+
+// notHidden are the types that print what they hold when they are in an unexported field of interface type, where fmt calls
+// no methods.
+var notHidden = map[string]string{
+	"bridge.Outbox":     "as the *Outbox that NewOutbox returns it prints as an address",
+	"relaytest.Request": "what a test looks at",
 }
 
 // forTheApp are the types whose JSON carries the secret, as that is what they are for.
@@ -173,8 +205,11 @@ func TestNothingPrintsASecret(t *testing.T) {
 			text, asJSON := slog.New(slog.NewTextHandler(&out, nil)), slog.New(slog.NewJSONHandler(&out, nil))
 			for shape, v := range map[string]any{
 				"itself": value, "pointer": &value, "slice": []any{value}, "map": map[string]any{"k": value},
-				"struct": struct{ Held any }{value}, "deep": []map[string]any{{"k": struct{ Held []any }{[]any{value}}}},
+				"struct": struct{ Held any }{value}, "unexported": struct{ held any }{value}, "deep": []map[string]any{{"k": struct{ Held []any }{[]any{value}}}},
 			} {
+				if shape == "unexported" && notHidden[name] != "" {
+					continue
+				}
 				for _, verb := range "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnoqrstuvxyz!" {
 					for _, flags := range []string{"%", "%+", "%#", "% "} {
 						fmt.Fprintf(&out, flags+string(verb)+"\n", v)
@@ -223,7 +258,7 @@ func wantNoSecret(t *testing.T, text string, forms []form, more ...string) {
 	}
 	for _, word := range append(more, clientSecret, bearerToken, deviceToken, fcmToken, fleetSalt, relayUser, relayPass,
 		relayQuery, agentMessage, string(key), hex.EncodeToString(key), base64.StdEncoding.EncodeToString(key),
-		string(apnsKey), base64.StdEncoding.EncodeToString(apnsKey)) {
+		string(apnsKey), base64.StdEncoding.EncodeToString(apnsKey), base64.RawURLEncoding.EncodeToString(apnsKey)) {
 		const piece = 8
 		for i := range max(1, len(word)-piece+1) {
 			for _, form := range forms {

@@ -155,6 +155,58 @@ func runUntilStopped(ctx context.Context, notifier *relayclient.Notifier, client
 	client.Close()
 }
 
+// The guide's storm guard: of 40 jobs that fail at once, and a critical one, the phone reads of all when the daemon has
+// stopped.
+func TestDaemonGuideSurvivesAStorm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		relay := relaytest.NewRelay(relaytest.InMemory())
+		defer relay.Close()
+		client, err := relayclient.New(relay.URL, relayclient.WithHTTPClient(relay.Client()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		registry, phone := registryWithPhone(t)
+		if err := storm(t.Context(), client, registry, 40); err != nil {
+			t.Fatal(err)
+		}
+		received, err := phone.Received(relay)
+		if err != nil || len(received) != 32 {
+			t.Fatalf("the phone received %d alerts, %v", len(received), err)
+		}
+		if summary := received[31].Alert; received[30].Alert.Name != "keys" || !strings.HasPrefix(summary.FailReason, "10 alerts held back ") {
+			t.Errorf("the phone reads %+v at last", summary)
+		}
+	})
+}
+
+// storm is a daemon whose jobs all fail.
+func storm(ctx context.Context, client *relayclient.Client, registry *pairing.Registry, jobs int) error {
+	notifier, err := relayclient.NewNotifier(client, registry, "", relayclient.WithStormGuard(30))
+	if err != nil {
+		return err
+	}
+	for i := range jobs {
+		if _, err := notifier.Notify(ctx, payload.NewFailure("", fmt.Sprint("job ", i))); err != nil && !errors.Is(err, relayclient.ErrHeldBack) {
+			return err
+		}
+	}
+	if err := critically(ctx, notifier, payload.NewFailure("", "keys")); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return notifier.Close(ctx) // the error says how many alerts nobody was told of
+}
+
+func critically(ctx context.Context, notifier *relayclient.Notifier, alert payload.Alert) error {
+	outcomes, err := notifier.Notify(ctx, alert, relayclient.WithCritical())
+	if err != nil {
+		return err
+	}
+	return outcomes[0].Err
+}
+
 // The guide's command for a job.
 func TestDaemonGuideKeepsItsSecrets(t *testing.T) {
 	t.Setenv("SEALPUSH_TOKENS", "laptop=0123456789abcdef")
@@ -189,6 +241,16 @@ func TestDaemonGuideLooksCloser(t *testing.T) {
 
 func notifierWithPhone(t *testing.T, client *relayclient.Client) (*relayclient.Notifier, *relaytest.Phone) {
 	t.Helper()
+	registry, phone := registryWithPhone(t)
+	notifier, err := relayclient.NewNotifier(client, registry, "node-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return notifier, phone
+}
+
+func registryWithPhone(t *testing.T) (*pairing.Registry, *relaytest.Phone) {
+	t.Helper()
 	store, err := pairing.OpenFile(filepath.Join(t.TempDir(), "devices.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -202,11 +264,7 @@ func notifierWithPhone(t *testing.T, client *relayclient.Client) (*relayclient.N
 	if _, _, err := registry.Pair(t.Context(), request, ""); err != nil {
 		t.Fatal(err)
 	}
-	notifier, err := relayclient.NewNotifier(client, registry, "node-a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return notifier, phone
+	return registry, phone
 }
 
 func warnOfDeadPhones(ctx context.Context, notifier *relayclient.Notifier, alert payload.Alert) error {

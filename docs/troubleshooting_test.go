@@ -146,6 +146,9 @@ func (s *sources) addWarning(call *ast.CallExpr) {
 	if !ok {
 		return
 	}
+	if pkg, ok := method.X.(*ast.Ident); ok && pkg.Name == "http" {
+		return // http.Error
+	}
 	switch method.Sel.Name {
 	case "Warn", "WarnContext", "Error", "ErrorContext", "Log", "LogAttrs", "log", "logLine":
 	default:

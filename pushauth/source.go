@@ -61,7 +61,7 @@ type Option func(*config) error
 func WithHTTPClient(client *http.Client) Option {
 	return func(c *config) error {
 		if client == nil {
-			return errors.New("pushauth: HTTP client is nil")
+			return errors.New("pushauth: WithHTTPClient: the client is nil")
 		}
 		c.client = client
 		return nil

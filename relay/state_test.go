@@ -35,7 +35,7 @@ type brokenState struct{ err error }
 
 func (s brokenState) Update(context.Context, time.Time, string, relay.ChangeFunc) error { return s.err }
 
-// A page is worth more than a limit: what cannot be counted is forwarded, and said.
+// While the state cannot be reached, pages are forwarded without limits, and the log says so.
 func TestStateThatCannotBeReached(t *testing.T) {
 	var log bytes.Buffer
 	relay := start(t, relaytest.WithRelay(

@@ -4,12 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -280,6 +284,79 @@ func TestRelayThatTakesTheFloorAlone(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A pushService keeps what a relay forwards.
+type pushService struct {
+	mu        sync.Mutex
+	forwarded []relay.Envelope
+}
+
+func (*pushService) Device(token string) (string, error) { return token, nil }
+
+func (s *pushService) Forward(_ context.Context, e relay.Envelope) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forwarded = append(s.forwarded, e)
+	return nil
+}
+
+func (s *pushService) take() (forwarded []relay.Envelope) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	forwarded, s.forwarded = s.forwarded, nil
+	return forwarded
+}
+
+// A relay as people run it, with a cap of 3000, in front of a client at 3800: every alert arrives, with one extra POST per
+// device once, then none.
+func TestSelfHostedRelayWithACapOf3000(t *testing.T) {
+	service := &pushService{}
+	capped, err := relay.New(relay.WithForwarder(service), relay.WithMaxCiphertext(3000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer capped.Close()
+	var posts atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		posts.Add(1)
+		capped.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	client, log := newClientAt(t, server.URL, relayclient.WithMaxCiphertext(3800))
+
+	var devices []pairing.Device
+	keys := map[string]seal.PrivateKey{}
+	for range 4 {
+		for _, suite := range seal.Suites() {
+			key := suite.GenerateKey()
+			device := deviceOf(relaytest.NewPhone(relaytest.WithPrivateKey(key)))
+			devices, keys[device.PushToken.Reveal()] = append(devices, device), key
+		}
+	}
+	for i, extra := range []int{len(devices), 0, 0} {
+		alert := longAlert()
+		alert.Name = fmt.Sprintf("backup %d", i)
+		posts.Store(0)
+		wantAllDelivered(t, client.Send(t.Context(), relayclient.Push{Alert: alert, Salt: salt}, devices), devices)
+		if n := int(posts.Load()); n != len(devices)+extra {
+			t.Errorf("alert %d: %d POSTs for %d devices, want %d extra", i, n, len(devices), extra)
+		}
+		arrived := map[string]bool{}
+		for _, e := range service.take() {
+			plaintext, err := seal.Open(keys[e.Device.Reveal()], e.Ciphertext)
+			if err != nil || !strings.Contains(string(plaintext), alert.Name) || e.CollapseID != alert.CollapseID(salt) {
+				t.Errorf("alert %d arrives as %q under %s: %v", i, plaintext, e.CollapseID, err)
+			}
+			arrived[e.Device.Reveal()] = true
+		}
+		if len(arrived) != len(devices) {
+			t.Errorf("alert %d arrives at %d phones of %d", i, len(arrived), len(devices))
+		}
+	}
+	if n := strings.Count(strings.Join(log.lines(), "\n"), "level=WARN"); n != 1 {
+		t.Errorf("%d warnings, want one: %q", n, log.lines())
+	}
 }
 
 // Which answers are followed by a second POST, and that its answer is final.

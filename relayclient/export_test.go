@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"net"
 	"net/netip"
+
+	"github.com/sealpush/sealpush/payload"
 )
 
 // HostName is the name of a machine that gives it so.
@@ -35,3 +37,8 @@ func Address(c *Client) string { return c.pool.dialer.address }
 
 // HasNews is hasNews.
 var HasNews = hasNews
+
+// Observe is what a POST that has ended costs besides.
+func Observe(c *Client, ctx context.Context, alert payload.Alert, outcome Outcome, envelope int) {
+	c.observe(ctx, alert, outcome, c.observedNow(), envelope)
+}

@@ -102,7 +102,7 @@ func TestClose(t *testing.T) {
 			t.Errorf("after Close: %v", outcome.Err)
 		}
 	}
-	if lines := log.lines(); len(lines) != 1 || !strings.Contains(lines[0], "client is closed") {
+	if lines := log.lines(); len(lines) != 1 || !strings.Contains(lines[0], "client or notifier is closed") {
 		t.Errorf("log %q, want one line for the alert after Close", lines)
 	}
 }

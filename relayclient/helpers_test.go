@@ -94,6 +94,12 @@ func (l *logbook) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
+func (l *logbook) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.buf.Reset()
+}
+
 func (l *logbook) lines() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

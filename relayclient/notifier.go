@@ -7,18 +7,21 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 )
 
-// A Notifier pages every paired phone: a [Client], a [pairing.Registry] and the
-// name of this host. It is what a daemon embeds, and is safe for concurrent use.
+// A Notifier pages every paired phone: a [Client], a [pairing.Registry] and the name of this host. It is what a daemon
+// embeds, and is safe for concurrent use.
 type Notifier struct {
 	client   *Client
 	registry *pairing.Registry
 	host     string
+	storm    *stormGuard // nil without WithStormGuard
+	closed   atomic.Bool
 }
 
 // Format writes the host and the relay, without credentials, whatever the verb.
@@ -26,9 +29,9 @@ func (n *Notifier) Format(s fmt.State, _ rune) {
 	fmt.Fprintf(s, "relayclient.Notifier{host: %q, %v}", n.host, n.client)
 }
 
-// NewNotifier returns a notifier for alerts from host, which is what the phone
-// shows as their origin; an empty host is the machine's own name.
-func NewNotifier(client *Client, registry *pairing.Registry, host string) (*Notifier, error) {
+// NewNotifier returns a notifier for alerts from host, which is what the phone shows as their origin; an empty host is
+// the machine's own name.
+func NewNotifier(client *Client, registry *pairing.Registry, host string, opts ...NotifierOption) (*Notifier, error) {
 	if client == nil || registry == nil {
 		return nil, errors.New("relayclient: a Notifier needs a Client and a Registry")
 	}
@@ -39,7 +42,20 @@ func NewNotifier(client *Client, registry *pairing.Registry, host string) (*Noti
 		}
 		host = name
 	}
-	return &Notifier{client: client, registry: registry, host: host}, nil
+	var config notifierConfig
+	for _, opt := range opts {
+		if opt == nil {
+			return nil, errors.New("relayclient: an option is nil")
+		}
+		if err := opt(&config); err != nil {
+			return nil, err
+		}
+	}
+	n := &Notifier{client: client, registry: registry, host: host}
+	if config.stormBurst > 0 {
+		n.storm = newStormGuard(n, config.stormBurst)
+	}
+	return n, nil
 }
 
 func hostName(ask func() (string, error)) (string, error) {
@@ -55,30 +71,30 @@ type NotifyOption func(*notifyConfig) error
 
 type notifyConfig struct {
 	priority Priority
+	critical bool
 }
 
 // WithPriority sets the priority, which is [TimeSensitive] otherwise.
 func WithPriority(p Priority) NotifyOption {
 	return func(c *notifyConfig) error {
 		if p != TimeSensitive && p != Passive {
-			return fmt.Errorf("relayclient: %v: use TimeSensitive or Passive", p)
+			return fmt.Errorf("relayclient: WithPriority: %v: must be TimeSensitive or Passive", p)
 		}
 		c.priority = p
 		return nil
 	}
 }
 
-// Notify sends the alert to every paired phone and returns an [Outcome] for
-// each. An alert without a host gets the notifier's.
+// Notify sends the alert to every paired phone and returns an [Outcome] for each. An alert without a host gets the
+// notifier's.
 //
-// The error says why no POST was attempted: [ErrNobodyPaired],
-// [pairing.ErrUnavailable] (the registry cannot be read, and no phone is known
-// from before), [ErrInvalidAlert], [ErrClosed], or, when it is so for all phones,
-// [ErrUnusableDevice] or [ErrNotAttempted]. It is nil when one phone's POST was
-// attempted, whatever became of it. All that went wrong is in the log already.
+// The error says why no POST was attempted: [ErrNobodyPaired], [pairing.ErrUnavailable] (the registry cannot be read,
+// and no phone is known from before), [ErrInvalidAlert], [ErrClosed], [ErrHeldBack], or, when it is so for all phones,
+// [ErrUnusableDevice] or [ErrNotAttempted]. It is nil when one phone's POST was attempted, whatever became of it. All
+// that went wrong is in the log already.
 //
-// The registry is read from a copy at most a minute old, and a store that is
-// down costs no page; see [pairing.Registry.Recipients].
+// The registry is read from a copy at most a minute old, and a store that is down costs no page; see
+// [pairing.Registry.Recipients].
 func (n *Notifier) Notify(ctx context.Context, alert payload.Alert, opts ...NotifyOption) ([]Outcome, error) {
 	if n == nil || n.client == nil {
 		return nil, errNotifier
@@ -94,6 +110,9 @@ func (n *Notifier) Notify(ctx context.Context, alert payload.Alert, opts ...Noti
 		n.client.log(ctx, slog.LevelError, "alert not sent", alert, slog.Any("error", err))
 		return nil, err
 	}
+	if err := n.admit(ctx, alert, config); err != nil {
+		return nil, err
+	}
 	recipients := n.registry.Recipients(ctx)
 	if err := nobody(recipients); err != nil {
 		level := slog.LevelError
@@ -104,7 +123,30 @@ func (n *Notifier) Notify(ctx context.Context, alert payload.Alert, opts ...Noti
 		return nil, err
 	}
 	outcomes := n.client.Send(ctx, Push{Alert: alert, Salt: recipients.Salt, Priority: config.priority}, recipients.Devices)
+	if n.storm != nil {
+		n.storm.refused(alert, config, outcomes)
+	}
 	return outcomes, notAttempted(outcomes)
+}
+
+// admit returns why the alert is not to be posted now, which the log then has.
+func (n *Notifier) admit(ctx context.Context, alert payload.Alert, config notifyConfig) (err error) {
+	switch {
+	case n.closed.Load():
+		err = ErrClosed
+	case n.storm != nil:
+		err = n.storm.admit(alert, config)
+	}
+	switch err {
+	case nil:
+		return nil
+	case ErrHeldBack:
+		n.client.log(ctx, slog.LevelWarn, "alert held back for a summary", alert)
+	default:
+		n.client.log(ctx, slog.LevelError, "alert not sent", alert, slog.Any("error", err))
+	}
+	n.client.observe(ctx, alert, Outcome{Err: err}, time.Time{}, 0)
+	return err
 }
 
 func newNotifyConfig(opts []NotifyOption) (config notifyConfig, err error) {
@@ -146,10 +188,9 @@ func isAny(err error, targets ...error) bool {
 	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }
 
-// Test sends one phone a test alert, under a fresh collapse id, so that no relay
-// coalesces it. It is a [pairing.Tester]: status is the relay's, or 0 when there
-// was none, and err is that of an [Outcome]. It is [pairing.ErrUnknownDevice] when
-// there is no such phone, and [pairing.ErrUnavailable] when the registry cannot be
+// Test sends one phone a test alert, under a fresh collapse id, so that no relay coalesces it. It is a
+// [pairing.Tester]: status is the relay's, or 0 when there was none, and err is that of an [Outcome]. It is
+// [pairing.ErrUnknownDevice] when there is no such phone, and [pairing.ErrUnavailable] when the registry cannot be
 // asked. Whatever [WithPatience] says, it waits at most 3 s for a connection.
 func (n *Notifier) Test(ctx context.Context, deviceID string) (status int, err error) {
 	if n == nil || n.client == nil {

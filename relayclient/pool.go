@@ -24,9 +24,9 @@ const (
 	idleLongest = 60 * time.Second // whatever the relay announces; for HTTP/2 too
 )
 
-// A pool has the connections of a [Client] to its relay, all in one generation. When a POST times out, whatever
-// swallowed it may have swallowed the others of its generation: they are used no more, each is closed when its last POST
-// has ended, and the next POST starts a new generation.
+// A pool has the connections of a [Client] to its relay, all in one generation. When a POST times out, the other
+// connections of its generation may be broken by the same cause: they are not used again, each is closed when its last
+// POST has ended, and the next POST starts a new generation.
 //
 // While the relay is known to take connections, POSTs that find none dial at once, as many as are needed: one for each
 // over HTTP/1.1, one for all of them over HTTP/2. Before the first connection and after a failure, one dial at a time
@@ -111,7 +111,7 @@ func (s *sending) end() {
 	p.sends--
 	p.trimIdle()
 	if p.sends == 0 {
-		p.failures, p.failedAt = 0, time.Time{} // an outage leaves no trace
+		p.failures, p.failedAt = 0, time.Time{} // begin anew, without the pauses of an outage
 		p.closeIfDue()
 	}
 }
@@ -296,7 +296,8 @@ func (p *pool) keep(c *conn) {
 	}
 }
 
-// trimIdle closes the connections that have been idle for longest, of those that are too many for the Sends in progress.
+// trimIdle closes the connections that have been idle for longest, of those that are too many for the Sends in
+// progress.
 func (p *pool) trimIdle() {
 	for len(p.idle) > maxIdle*max(1, p.sends) {
 		p.discard(p.idle[0])

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 	"github.com/sealpush/sealpush/relayclient/relaytest/conformance"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // exitNoReport is for checks that could not be made, or not all of them.
@@ -31,12 +33,13 @@ to all users of a machine: give the client's secret in $SEALPUSH_CONFORMANCE_CLI
 [conformance] of the configuration. The same goes for a URL with credentials, $SEALPUSH_CONFORMANCE_URL.
 
 The exit code is 0 if nothing failed, 1 if a MUST did, and 2 if the checks could not be made, or not all of them: nobody
-answers, or the first request already shows that the URL or the credentials are wrong.`,
+answers, the first request already shows that the URL or the credentials are wrong, or the relay accepts nothing, because its
+push service is down or refuses the made-up device tokens of the checks.`,
 		setup: func(s *settings) runFunc {
 			var opts conformanceOptions
 			target, bridge := &opts.target, &opts.target.Bridge
 			s.secretVar(&target.URL, "url", "`URL` of a sealed relay, as a daemon is given it")
-			s.secretVar(&bridge.ClientSecret, "client-secret", "the `secret` of -client-id")
+			s.secretVar(&opts.clientSecret, "client-secret", "the `secret` of -client-id")
 			s.flags.StringVar(&bridge.TokenURL, "token-url", "", "base `URL` of a bridge relay's token service")
 			s.flags.StringVar(&bridge.RelayURL, "bridge-url", "", "base `URL` of the bridge relay (default: that of -url)")
 			s.flags.StringVar(&bridge.ClientID, "client-id", "", "`id` of a client at the token service, made for this")
@@ -55,10 +58,11 @@ answers, or the first request already shows that the URL or the credentials are 
 }
 
 type conformanceOptions struct {
-	target  conformance.Target
-	timeout time.Duration
-	json    bool
-	list    bool
+	target       conformance.Target
+	clientSecret string
+	timeout      time.Duration
+	json         bool
+	list         bool
 }
 
 func (o conformanceOptions) run(ctx context.Context) error {
@@ -68,16 +72,18 @@ func (o conformanceOptions) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("not done within %v", o.timeout))
 	defer cancel()
 	bridge := o.target.Bridge
-	bridge.ClientSecret = "" // which is for -client-id alone
-	switch none := bridge == (conformance.Bridge{}); {
+	none := bridge.TokenURL == "" && bridge.RelayURL == "" && bridge.ClientID == "" // the secret is for -client-id alone
+	switch {
 	case none && o.target.URL == "":
 		target, cleanUp := references()
 		defer cleanUp()
 		o.target = target
 	case none:
+		o.target.Bridge = conformance.Bridge{}
+	default:
+		bridge.ClientSecret = secret.New(o.clientSecret)
+		bridge.RelayURL = cmp.Or(bridge.RelayURL, o.target.URL)
 		o.target.Bridge = bridge
-	case bridge.RelayURL == "":
-		o.target.Bridge.RelayURL = o.target.URL
 	}
 	report, err := conformance.Evaluate(ctx, o.target)
 	if len(report.Results) > 0 {
@@ -102,7 +108,7 @@ func references() (target conformance.Target, cleanUp func()) {
 	target.URL = relay.URL
 	target.Bridge = conformance.Bridge{
 		TokenURL: service.TokenURL, RelayURL: service.RelayURL,
-		ClientID: client, ClientSecret: service.AddClient(client).Reveal(),
+		ClientID: client, ClientSecret: service.AddClient(client),
 	}
 	return target, func() {
 		relay.Close()

@@ -81,6 +81,8 @@ func TestSecretWithoutAClient(t *testing.T) {
 func TestConformanceExitCodes(t *testing.T) {
 	careless := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer careless.Close()
+	down := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
+	defer down.Close()
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	relay := relaytest.NewRelay()
@@ -92,6 +94,7 @@ func TestConformanceExitCodes(t *testing.T) {
 	}{
 		{"a MUST that fails", []string{"-url", careless.URL, "-pace", "0"}, exitFailed},
 		{"a wrong path", []string{"-url", relay.URL + "/elsewhere"}, exitNoReport},
+		{"a push service that is down", []string{"-url", down.URL, "-pace", "0"}, exitNoReport},
 		{"nobody there", []string{"-url", gone.URL}, exitNoReport},
 		{"out of time", []string{"-timeout", "1ns", "-url", careless.URL}, exitNoReport},
 		{"not a URL", []string{"-url", "relay"}, exitNoReport},

@@ -41,8 +41,8 @@ const (
 	signalGrace = 200 * time.Millisecond // for a signal that a key has sent to the command and to us
 )
 
-// run runs the command on this program's own streams, passes signals on to it and keeps the end of what it prints to the
-// stream that tailOf names.
+// run runs the command on this program's own streams, passes signals on to it and keeps the end of what it prints to
+// the stream that tailOf names.
 func (j job) run() result {
 	cmd := exec.Command(j.args[0], j.args[1:]...)
 	cmd.Stdin, cmd.Env = os.Stdin, j.env
@@ -168,8 +168,7 @@ func (j job) wait(cmd *exec.Cmd, atTerminal, shared bool) result {
 	}
 }
 
-// notStarted follows the shell: 127 for a command that is not there, 126 for
-// one that cannot be executed.
+// notStarted follows the shell: 127 for a command that is not there, 126 for one that cannot be executed.
 func notStarted(err error) result {
 	say("run", "%v", err)
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {

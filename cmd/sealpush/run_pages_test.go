@@ -206,4 +206,3 @@ func readOnlyDirectory(t *testing.T) string {
 	}
 	return dir
 }
-

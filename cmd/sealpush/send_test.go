@@ -57,7 +57,9 @@ func TestSendFromFlags(t *testing.T) {
 		},
 		"JSON of an SLA breach": {
 			[]string{"-json"}, `{"kind":"sla","name":"backup","sla_check":"lateAfter","threshold_seconds":60,"observed_seconds":61.5}`,
-			func(a payload.Alert) bool { return a.Kind == payload.KindSLA && *a.ObservedSeconds == 61.5 && a.Host != "" },
+			func(a payload.Alert) bool {
+				return a.Kind == payload.KindSLA && *a.ObservedSeconds == 61.5 && a.Host != ""
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -24,10 +24,10 @@ const (
 	configVariable = "SEALPUSH_CONFIG"
 )
 
-// settings are the flags of one command, whose values come from, in rising order: sealpush.toml of the system, that of the
-// user, the file of -config, the environment, the command line. Flag -a-b of command c is a_b in table [c] of a file, and
-// SEALPUSH_C_A_B in the environment. One that several commands share is a_b at the top of a file, and SEALPUSH_A_B. A
-// secret can be given as the name of a file that holds it: a_b_file, SEALPUSH_A_B_FILE.
+// settings are the flags of one command, whose values come from, in rising order: sealpush.toml of the system, that of
+// the user, the file of -config, the environment, the command line. Flag -a-b of command c is a_b in table [c] of a
+// file, and SEALPUSH_C_A_B in the environment. One that several commands share is a_b at the top of a file, and
+// SEALPUSH_A_B. A secret can be given as the name of a file that holds it: a_b_file, SEALPUSH_A_B_FILE.
 type settings struct {
 	command string
 	flags   *flag.FlagSet
@@ -274,8 +274,8 @@ func (s *settings) fromFile(path string) error {
 	return errors.Join(problems...)
 }
 
-// fromTable takes the values of one table, and of the top of a file those that the command shares. Keys that are left are
-// unknown.
+// fromTable takes the values of one table, and of the top of a file those that the command shares. Keys that are left
+// are unknown.
 func (s *settings) fromTable(path, table string, values map[string]any) error {
 	values = maps.Clone(values)
 	var problems []error

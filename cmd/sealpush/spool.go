@@ -35,8 +35,8 @@ const (
 )
 
 // A spool is a directory of sealed alerts that could not be posted. Several processes may use it at once: an entry is
-// posted by the one that renames it from waiting to posting, right before its first byte goes out. So one that is left as
-// posting by a process that was killed may have paged somebody, and is not posted again.
+// posted by the one that renames it from waiting to posting, right before its first byte goes out. So one that is left
+// as posting by a process that was killed may have paged somebody, and is not posted again.
 //
 // Each process holds a shared lock on the spool while it is open. One that gets the lock to itself knows that nobody is
 // posting, and that what is left as posting is from a process that was killed.
@@ -158,7 +158,8 @@ func (s *spool) names() []string {
 	return names
 }
 
-// waiting returns the alerts that wait for one of these phones, and removes those that are too old and those for others.
+// waiting returns the alerts that wait for one of these phones, and removes those that are too old and those for
+// others.
 func (s *spool) waiting(paired map[string]bool) (sealed []relayclient.Sealed, entries []*spooled) {
 	for _, name := range s.names() {
 		e := &spooled{spool: s, name: name}

@@ -103,7 +103,7 @@ func showRelay(out io.Writer, relay *relaytest.Relay, alert payload.Alert) error
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "         device     %.24s…\n", envelope.Device)
+		fmt.Fprintf(out, "         device     %.24s…\n", envelope.Device.Reveal()) // the relay needs the push token to forward
 		fmt.Fprintf(out, "         ciphertext %.24s… (%d characters)\n", envelope.Ciphertext, len(envelope.Ciphertext))
 		fmt.Fprintf(out, "         collapseId %s\n", envelope.CollapseID)
 		fmt.Fprintf(out, "         priority   %s, event %v\n\n", envelope.Priority, envelope.Event)

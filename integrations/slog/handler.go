@@ -1,5 +1,5 @@
-// Package slogpage pages paired phones from log/slog: a [Handler] that wraps another one, hands every record on to it, and
-// pages when a record is at Error or above.
+// Package slogpage pages paired phones from log/slog: a [Handler] that wraps another one, hands every record on to it,
+// and pages when a record is at Error or above.
 //
 //	pages, err := slogpage.New(notifier, slog.Default().Handler())
 //	if err != nil {
@@ -8,14 +8,14 @@
 //	slog.SetDefault(slog.New(pages))
 //	defer pages.Close(ctx) // sends what is still waiting
 //
-// A page is an alert of kind failure, with the record's message as its reason and the attributes as its log lines. Its run
-// id is a hash of the message and of the place in the source, so that a message that comes again coalesces at the relay,
-// and two different ones do not.
+// A page is an alert of kind failure, with the record's message as its reason and the attributes as its log lines. Its
+// run id is a hash of the message and of the place in the source, so that a message that comes again coalesces at the
+// relay, and two different ones do not.
 //
 // # What never pages
 //
-// Records of this module, and records that are logged with the context of a page that is being sent (by a transport, say,
-// or a registry's database), so that a page that cannot be sent does not lead to the next one.
+// Records of this module, and records that are logged with the context of a page that is being sent (by a transport,
+// say, or a registry's database), so that a page that cannot be sent does not lead to the next one.
 //
 // # What a storm of errors costs
 //
@@ -69,7 +69,7 @@ type config struct {
 func WithLevel(level slog.Leveler) Option {
 	return func(c *config) error {
 		if level == nil {
-			return errors.New("slogpage: WithLevel(nil): leave the option out for slog.LevelError")
+			return errors.New("slogpage: WithLevel: the level is nil")
 		}
 		c.level = level
 		return nil
@@ -91,7 +91,7 @@ func WithName(name string) Option {
 func WithInterval(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
-			return fmt.Errorf("slogpage: interval %v: must be positive", d)
+			return fmt.Errorf("slogpage: WithInterval: %v: must be positive", d)
 		}
 		c.interval = d
 		return nil
@@ -102,7 +102,7 @@ func WithInterval(d time.Duration) Option {
 func WithQueue(n int) Option {
 	return func(c *config) error {
 		if n < 1 {
-			return fmt.Errorf("slogpage: a queue of %d pages: must be at least 1", n)
+			return fmt.Errorf("slogpage: WithQueue: %d: must be at least 1", n)
 		}
 		c.queue = n
 		return nil
@@ -145,7 +145,7 @@ func New(notifier *relayclient.Notifier, next slog.Handler, opts ...Option) (*Ha
 	c := config{level: slog.LevelError, name: filepath.Base(os.Args[0]), interval: DefaultInterval, queue: DefaultQueue}
 	for _, opt := range opts {
 		if opt == nil {
-			return nil, errors.New("slogpage: an Option is nil: leave it out")
+			return nil, errors.New("slogpage: an option is nil")
 		}
 		if err := opt(&c); err != nil {
 			return nil, err
@@ -194,8 +194,8 @@ func (h *Handler) WithGroup(name string) slog.Handler {
 	return &Handler{h.next.WithGroup(name), h.text.WithGroup(name), h.pager}
 }
 
-// Close lets no further page in, and sends those that wait. The error says how many were given up when ctx ended. It may
-// be called more than once, and on any of the handlers that share the queue. Records are still handed on.
+// Close lets no further page in, and sends those that wait. The error says how many were given up when ctx ended. It
+// may be called more than once, and on any of the handlers that share the queue. Records are still handed on.
 func (h *Handler) Close(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()

@@ -342,9 +342,9 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		{"URL", badURL, quiet, "bridge: url must start with"},
 		{"token URL", badTokenURL, quiet, "bridge: token_url must carry no user name"},
-		{"HTTP client", config, bridge.WithHTTPClient(nil), "HTTP client is nil"},
+		{"HTTP client", config, bridge.WithHTTPClient(nil), "WithHTTPClient"},
 		{"nil option", config, nil, "an option is nil"},
-		{"cooldown", config, bridge.WithCooldown(-1), "cooldown is negative"},
+		{"cooldown", config, bridge.WithCooldown(-1), "WithCooldown"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

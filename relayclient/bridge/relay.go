@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/sealpush/sealpush/internal/answer"
 	"github.com/sealpush/sealpush/internal/retry"
@@ -26,6 +27,8 @@ type reply struct {
 	OK      *bool          `json:"ok"`
 	Error   string         `json:"error"`
 	Results []DeviceResult `json:"results"`
+
+	status int // of the answer
 }
 
 // call is one call to the relay.
@@ -44,6 +47,17 @@ func (c *Client) do(ctx context.Context, r call) (said reply, acted bool, err er
 	if ctx == nil {
 		ctx = context.Background()
 	}
+	if c.observer == nil {
+		return c.exchange(ctx, r)
+	}
+	start := time.Now()
+	said, acted, err = c.exchange(ctx, r)
+	c.observeCall(ctx, r, start, said, err)
+	return said, acted, err
+}
+
+// exchange is do without an observer.
+func (c *Client) exchange(ctx context.Context, r call) (said reply, acted bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var lost atomic.Bool
@@ -79,6 +93,7 @@ func (c *Client) do(ctx context.Context, r call) (said reply, acted bool, err er
 	for i := range said.Results {
 		said.Results[i].scrub(secrets)
 	}
+	said.status = resp.StatusCode
 	return said, acted, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sealpush/sealpush/relayclient/pairing"
+	"github.com/sealpush/sealpush/seal"
 )
 
 // api is a daemon's pairing API over a real socket.
@@ -248,6 +249,58 @@ func TestHandlerRefusesOtherSites(t *testing.T) {
 				t.Errorf("paired are %s, %d tests", got, tests)
 			}
 		})
+	}
+}
+
+// Pages of the origins that are named pair phones, and those of no other.
+func TestHandlerWithOrigins(t *testing.T) {
+	const page = "https://phone.example.com"
+	reg, _ := newRegistry(&memoryStore{})
+	handler, err := pairing.Handler(reg, nil, pairing.WithOrigins(page, "http://localhost:8080"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, origin string
+		allowed      bool
+	}{
+		{"the page", page, true},
+		{"the other page", "http://localhost:8080", true},
+		{"a sandboxed frame", "null", false},
+		{"over http", "http://phone.example.com", false},
+		{"another port", page + ":8443", false},
+		{"its name as a prefix", page + ".evil.example", false},
+		{"its name as a suffix", "https://evil-phone.example.com", false},
+		{"a subdomain", "https://x.phone.example.com", false},
+		{"both origins at once", page + " http://localhost:8080", false},
+		{"another page on this machine", "http://localhost:8081", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			status, allow := 403, ""
+			preflight := 405
+			if c.allowed {
+				status, allow, preflight = 201, c.origin, 204
+			}
+			rec := serve(handler, "OPTIONS", "/push/devices", "", "Origin", c.origin, "Sec-Fetch-Site", "cross-site",
+				"Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization,content-type")
+			h := rec.Header()
+			if rec.Code != preflight || h.Get("Access-Control-Allow-Origin") != allow || (h.Get("Access-Control-Allow-Headers") != "") != c.allowed {
+				t.Errorf("preflight: got %d, %v", rec.Code, h)
+			}
+			newKey := seal.GenerateKey().Public().String()
+			rec = serve(handler, "POST", "/push/devices", body("phone", "ios", newKey, "token"), "Origin", c.origin, "Sec-Fetch-Site", "cross-site")
+			if h := rec.Header(); rec.Code != status || h.Get("Access-Control-Allow-Origin") != allow || h.Get("Vary") != "Origin" {
+				t.Errorf("POST: got %d %s, %v", rec.Code, rec.Body, h)
+			}
+			if rec := serve(handler, "GET", "/push/devices", "", "Origin", c.origin); rec.Header().Get("Access-Control-Allow-Origin") != allow {
+				t.Errorf("GET: %v", rec.Header())
+			}
+		})
+	}
+	for _, wrong := range []string{"*", "null", page + "/", "phone.example.com"} {
+		if _, err := pairing.Handler(reg, nil, pairing.WithOrigins(page, wrong)); err == nil {
+			t.Errorf("origin %q is taken", wrong)
+		}
 	}
 }
 

@@ -45,8 +45,8 @@ func (l Link) At(relayURL string) (string, error) {
 	return base.Scheme + "://" + base.Host + "/pair#" + base64.RawURLEncoding.EncodeToString([]byte(l.JSON())), nil
 }
 
-// JSON returns what the link says as compact JSON, to be shown as text beside the QR code. It reveals the token. The URL
-// is written as [Link.At] writes it: without credentials, query, fragment and trailing slash.
+// JSON returns what the link says as compact JSON, to be shown as text beside the QR code. It reveals the token. The
+// URL is written as [Link.At] writes it: without credentials, query, fragment and trailing slash.
 func (l Link) JSON() string {
 	address, err := cleanURL(l.URL)
 	if err != nil {
@@ -76,8 +76,35 @@ func (l Link) ThisMachineOnly() bool {
 // ParseLink reads a link in any of its forms: the whole URL, its fragment alone, or the JSON. White space around it is
 // ignored. What is wrong with it is a *[FieldError], which does not quote it.
 func ParseLink(text string) (Link, error) {
+	members, err := linkMembers(text)
+	if err != nil {
+		return Link{}, err
+	}
+	if members["url"] == nil && members["mailbox"] != nil {
+		return Link{}, &FieldError{Field: "link", Reason: "is for a page in a browser: open it there"}
+	}
+	var name, address, token string
+	for _, member := range []struct {
+		name     string
+		optional bool
+		into     *string
+	}{{"name", false, &name}, {"url", false, &address}, {"token", true, &token}} {
+		if err := linkMember(members, member.name, member.optional, member.into); err != nil {
+			return Link{}, err
+		}
+	}
+	l := Link{Name: name, URL: address, Token: secret.New(token)}
+	if err := l.check(); err != nil {
+		return Link{}, err
+	}
+	l.URL, _ = cleanURL(l.URL)
+	return l, nil
+}
+
+// linkMembers reads the JSON object of a link in any of its forms, and checks its version.
+func linkMembers(text string) (map[string]json.RawMessage, error) {
 	if len(text) > MaxLink {
-		return Link{}, &FieldError{Field: "link", Reason: fmt.Sprintf("is larger than %d bytes", MaxLink)}
+		return nil, &FieldError{Field: "link", Reason: fmt.Sprintf("is larger than %d bytes", MaxLink)}
 	}
 	text = strings.TrimSpace(strings.TrimPrefix(text, "\ufeff"))
 	document := []byte(text)
@@ -87,40 +114,34 @@ func ParseLink(text string) (Link, error) {
 		}
 		var err error
 		if document, err = base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "=")); err != nil {
-			return Link{}, &FieldError{Field: "link", Reason: "is no pairing link: what follows the # must be base64url"}
+			return nil, &FieldError{Field: "link", Reason: "is no pairing link: what follows the # must be base64url"}
 		}
 	}
 	if !utf8.Valid(document) {
-		return Link{}, &FieldError{Field: "link", Reason: "must be UTF-8"}
+		return nil, &FieldError{Field: "link", Reason: "must be UTF-8"}
 	}
 	// A map keeps to the exact names of the members.
 	var members map[string]json.RawMessage
 	if json.Unmarshal(document, &members) != nil || members == nil {
-		return Link{}, &FieldError{Field: "link", Reason: "is no pairing link: it must hold a JSON object"}
+		return nil, &FieldError{Field: "link", Reason: "is no pairing link: it must hold a JSON object"}
 	}
 	var version float64
 	if json.Unmarshal(members["v"], &version) != nil || version != linkVersion {
-		return Link{}, &FieldError{Field: "v", Reason: fmt.Sprintf("must be %d: this link is of another version", linkVersion)}
+		return nil, &FieldError{Field: "v", Reason: fmt.Sprintf("must be %d: this link is of another version", linkVersion)}
 	}
-	var name, address, token string
-	for _, member := range []struct {
-		name string
-		into *string
-	}{{"name", &name}, {"url", &address}, {"token", &token}} {
-		raw, given := members[member.name]
-		if !given && member.name == "token" {
-			continue
-		}
-		if bytes.Equal(raw, []byte("null")) || json.Unmarshal(raw, member.into) != nil {
-			return Link{}, &FieldError{Field: member.name, Reason: "must be a string"}
-		}
+	return members, nil
+}
+
+// linkMember reads a member that must be a string. One that is optional may be absent.
+func linkMember(members map[string]json.RawMessage, name string, optional bool, into *string) error {
+	raw, given := members[name]
+	if !given && optional {
+		return nil
 	}
-	l := Link{Name: name, URL: address, Token: secret.New(token)}
-	if err := l.check(); err != nil {
-		return Link{}, err
+	if bytes.Equal(raw, []byte("null")) || json.Unmarshal(raw, into) != nil {
+		return &FieldError{Field: name, Reason: "must be a string"}
 	}
-	l.URL, _ = cleanURL(l.URL)
-	return l, nil
+	return nil
 }
 
 func (l Link) check() error {

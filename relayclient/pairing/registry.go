@@ -74,7 +74,7 @@ func WithLogger(logger *slog.Logger) RegistryOption {
 func WithSuites(suites ...seal.Suite) RegistryOption {
 	return func(c *registryConfig) error {
 		if len(suites) == 0 {
-			return errors.New("pairing: WithSuites needs a suite")
+			return errors.New("pairing: WithSuites: no suite is given")
 		}
 		for _, suite := range suites {
 			if !slices.Contains(seal.Suites(), suite) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -144,6 +145,100 @@ func TestForeignSuites(t *testing.T) {
 	narrow.Recipients(t.Context())
 	if logged := log.take(); strings.Contains(logged, "suite") {
 		t.Errorf("and again\n%s", logged)
+	}
+}
+
+// hostileSuites are values of "suite" in JSON that are outside the grammar of its identifiers, by name.
+var hostileSuites = map[string]string{
+	"17 characters": `"x25519-and-more-1"`, "upper case": `"X25519"`, "number": `25519`, "boolean": `true`,
+	"object": `{}`, "array": `["x25519"]`, "space": `" "`, "space around": `" x25519"`, "underscore": `"x_25519"`, "hyphen": `"-a"`,
+}
+
+func TestHostileSuitesAreNotPaired(t *testing.T) {
+	hostile := maps.Clone(hostileSuites)
+	hostile["empty"] = `""`
+	for name, value := range hostile {
+		path := filepath.Join(t.TempDir(), "devices.json")
+		reg, _ := newRegistry(openFile(t, path))
+		body := `{"name":"n","platform":"p","pushToken":"t","publicKey":"` + key + `","suite":` + value + `}`
+		rec := serve(handlerOver(t, reg, nil), "POST", "/push/devices", body)
+		if rec.Code != 400 || !strings.Contains(rec.Body.String(), `"error":"suite must be `) {
+			t.Errorf("%s: got %d %s", name, rec.Code, rec.Body)
+		}
+		if got := reg.Recipients(t.Context()); len(got.Devices) != 0 {
+			t.Errorf("%s: paired %v", name, got.Devices)
+		}
+	}
+	reg, _ := newRegistry(openFile(t, filepath.Join(t.TempDir(), "devices.json")))
+	rec := serve(handlerOver(t, reg, nil), "POST", "/push/devices",
+		`{"name":"n","platform":"p","pushToken":"t","publicKey":"`+key+`","suite":null}`)
+	if rec.Code != 201 || !strings.Contains(rec.Body.String(), `"suite":"x25519","sealableHere":true`) {
+		t.Errorf("null: got %d %s", rec.Code, rec.Body)
+	}
+}
+
+// A record with such a suite costs its own alert, is listed, and stays as it is when the file is written again.
+func TestHostileSuitesInARegistryFile(t *testing.T) {
+	records := maps.Clone(hostileSuites)
+	records["empty"], records["null"] = `""`, `null`
+	var devices []string
+	for id, value := range records {
+		devices = append(devices, `{"id":"`+id+`","name":"`+id+`","platform":"p","pushToken":"token `+id+`","publicKey":"`+
+			seal.GenerateKey().Public().String()+`","suite":`+value+`}`)
+	}
+	path := filepath.Join(t.TempDir(), "devices.json")
+	writeFile(t, path, `{"collapseSalt":"s","devices":[`+strings.Join(devices, ",")+`]}`)
+	reg, _ := newRegistry(openFile(t, path))
+	request := pairing.Request{Name: "new", Platform: "p", PushToken: secret.New("t"), PublicKey: seal.GenerateKey().Public()}
+	if _, _, err := reg.Pair(t.Context(), request, ""); err != nil {
+		t.Fatal(err)
+	}
+
+	var paged []string
+	for _, d := range reg.Recipients(t.Context()).Devices {
+		paged = append(paged, d.Name)
+	}
+	slices.Sort(paged)
+	if diff := cmp.Diff([]string{"empty", "new", "null"}, paged); diff != "" {
+		t.Errorf("paged: -want +got:\n%s", diff)
+	}
+
+	rec := serve(handlerOver(t, reg, nil), "GET", "/push/devices", "")
+	var listing struct {
+		Devices []struct {
+			ID           string
+			SealableHere bool
+		}
+	}
+	if err := json.Unmarshal(rec.Body.Bytes(), &listing); err != nil || len(listing.Devices) != len(records)+1 {
+		t.Fatalf("%v: listed are %s", err, rec.Body)
+	}
+	for _, d := range listing.Devices {
+		if _, hostile := hostileSuites[d.ID]; d.SealableHere == hostile {
+			t.Errorf("%s: listed with sealableHere %t", d.ID, d.SealableHere)
+		}
+	}
+
+	var stored struct {
+		Devices []struct {
+			ID    string
+			Suite json.RawMessage
+		}
+	}
+	if err := json.Unmarshal([]byte(readFile(t, path)), &stored); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range stored.Devices {
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, d.Suite); err != nil {
+			t.Fatal(err)
+		}
+		if want, ok := records[d.ID]; ok && compact.String() != want {
+			t.Errorf("%s: stored as %s", d.ID, d.Suite)
+		}
+	}
+	if len(stored.Devices) != len(records)+1 {
+		t.Errorf("%d records, want %d", len(stored.Devices), len(records)+1)
 	}
 }
 

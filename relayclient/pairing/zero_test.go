@@ -48,9 +48,9 @@ func TestConstructorsRefuse(t *testing.T) {
 	_, nilCaller := pairing.Handler(reg, nil, pairing.WithCaller(nil))
 	_, noCaller := pairing.Handler(reg, nil, pairing.WithOwnDevicesOnly())
 	for want, err := range map[string]error{
-		"NewRegistry needs a store": noStore, "WithSuites needs a suite": noSuite,
+		"NewRegistry needs a store": noStore, "WithSuites: no suite": noSuite,
 		`"kyber" is none of`: unknown, "Handler needs a registry": noRegistry,
-		"WithCaller needs a function": nilCaller, "WithOwnDevicesOnly needs WithCaller": noCaller,
+		"WithCaller: the function is nil": nilCaller, "WithOwnDevicesOnly needs WithCaller": noCaller,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

@@ -135,8 +135,8 @@ func TestPhoneOptions(t *testing.T) {
 		t.Error("the options were not taken")
 	}
 	for name, misuse := range map[string]func(){
-		"no key":      func() { relaytest.WithPrivateKey(seal.PrivateKey{}) },
-		"short token": func() { relaytest.WithPushToken("8f3a") },
+		"no key":      func() { relaytest.NewPhone(relaytest.WithPrivateKey(seal.PrivateKey{})) },
+		"short token": func() { relaytest.NewPhone(relaytest.WithPushToken("8f3a")) },
 	} {
 		func() {
 			defer func() {

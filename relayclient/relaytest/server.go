@@ -1,15 +1,16 @@
 package relaytest
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"time"
 )
 
-// A ServerOption says how a [Relay] or a [BridgeService] is reached. By default
-// it listens on a free port of the loopback interface, without TLS.
-type ServerOption func(*serverConfig)
+// A ServerOption says how a [Relay] or a [BridgeService] is reached. By default it listens on a free port of the
+// loopback interface, without TLS.
+type ServerOption func(*serverConfig) error
 
 type serverConfig struct {
 	inMemory bool
@@ -18,18 +19,34 @@ type serverConfig struct {
 	connState func(net.Conn, http.ConnState)
 }
 
-// InMemory serves on a listener in memory instead of a socket, so that the
-// server works inside a testing/synctest bubble. It is reached through the
-// server's Client (or that client's Transport) alone.
-func InMemory() ServerOption { return func(c *serverConfig) { c.inMemory = true } }
+// InMemory serves on a listener in memory instead of a socket, so that the server works inside a testing/synctest
+// bubble. It is reached through the server's Client (or that client's Transport) alone.
+func InMemory() ServerOption {
+	return func(c *serverConfig) error {
+		c.inMemory = true
+		return nil
+	}
+}
 
-// WithTLS serves HTTPS, with HTTP/2 offered, under a certificate that the
-// server's Client trusts.
-func WithTLS() ServerOption { return func(c *serverConfig) { c.tls = true } }
+// WithTLS serves HTTPS, with HTTP/2 offered, under a certificate that the server's Client trusts.
+func WithTLS() ServerOption {
+	return func(c *serverConfig) error {
+		c.tls = true
+		return nil
+	}
+}
 
-// newServer makes a server that listens already and serves nothing before its
-// start is called. Name tells servers in memory apart in URLs. The client that
-// it has once it is started reaches it, and its Close waits for the requests in
+// must is for the constructors, which panic on a bad option as they return no error.
+func must(err error) {
+	if err != nil {
+		panic("relaytest: " + err.Error())
+	}
+}
+
+var errNilOption = errors.New("an option is nil")
+
+// newServer makes a server that listens already and serves nothing before its start is called. Name tells servers in
+// memory apart in URLs. The client that it has once it is started reaches it, and its Close waits for the requests in
 // hand.
 func newServer(name string, config serverConfig) *server {
 	s := &server{config: config}

@@ -3,6 +3,8 @@ package sqltest_test
 import (
 	"database/sql"
 	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -294,6 +296,54 @@ func TestSuites(t *testing.T) {
 		err := db.QueryRowContext(t.Context(), `SELECT suite FROM sealpush_devices WHERE id = 'wide'`).Scan(&suites)
 		if err != nil || suites != "xwing" {
 			t.Errorf("stored as %q, %v", suites, err)
+		}
+	})
+}
+
+// A row with a suite outside the grammar of identifiers costs its own alert, is listed, and stays as it is.
+func TestHostileSuites(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, db *sql.DB, d database) {
+		s := newStore(t, db, d.dialect)
+		hostile := map[string]any{"17 characters": "x25519-and-more-1", "upper case": "X25519", "number": 25519, "space": " ", "underscore": "x_25519", "hyphen": "-a"}
+		set := func(id string, suite any) {
+			pair(t, s, id)
+			exec(t, db, `UPDATE sealpush_devices SET suite = $1 WHERE id = $2`, suite, id)
+		}
+		for id, suite := range hostile {
+			if n, ok := suite.(int); ok && d.dialect == pairing.PostgreSQL {
+				suite = fmt.Sprint(n) // which takes no number for a text
+			}
+			set(id, suite)
+		}
+		set("empty", "")
+		set("null", nil)
+
+		reg, err := pairing.NewRegistry(s, pairing.WithLogger(slog.New(slog.DiscardHandler)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := pairing.Request{Name: "new", Platform: "p", PushToken: secret.New("t"), PublicKey: seal.GenerateKey().Public()}
+		if _, _, err := reg.Pair(t.Context(), request, ""); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(reg.Recipients(t.Context()).Devices); n != 3 {
+			t.Errorf("%d phones are paged, want those with an empty suite, with none, and the new one", n)
+		}
+		devices, err := reg.Devices(t.Context())
+		if err != nil || len(devices) != len(hostile)+3 {
+			t.Errorf("%d phones are listed, want %d: %v", len(devices), len(hostile)+3, err)
+		}
+		for _, d := range devices {
+			if _, bad := hostile[d.ID]; (d.Unusable != nil) != bad {
+				t.Errorf("%s: unusable: %v", d.ID, d.Unusable)
+			}
+		}
+		for id, suite := range hostile {
+			var stored string
+			err := db.QueryRowContext(t.Context(), `SELECT suite FROM sealpush_devices WHERE id = $1`, id).Scan(&stored)
+			if err != nil || stored != fmt.Sprint(suite) {
+				t.Errorf("%s: stored as %q, %v", id, stored, err)
+			}
 		}
 	})
 }

@@ -13,7 +13,7 @@ func acceptChecks() []Check {
 		{
 			Name: "accept-envelope", Part: SealedRelay, Level: Must, Source: relayProtocol,
 			Sentence: "The daemon sends one HTTP POST per (alert, device) to push.relay.url, with a JSON body.",
-			Does:     "Posts an envelope of the six members. Wants 2xx; 410 counts, here and everywhere, as having accepted the envelope, because the device tokens of the suite are made up.",
+			Does:     "Posts an envelope of the six members of the relay protocol. Wants 2xx or 410. Here and everywhere, 410 counts as having accepted the envelope, because the device tokens of the suite are made up.",
 			run:      acceptsWith(func(e envelope) envelope { return e }),
 		},
 		{
@@ -31,7 +31,7 @@ func acceptChecks() []Check {
 		{
 			Name: "accept-json", Part: SealedRelay, Level: Must, Source: relayProtocol,
 			Sentence: "The daemon sends one HTTP POST per (alert, device) to push.relay.url, with a JSON body.",
-			Does:     "Posts what means the same in JSON (RFC 8259): members in another order, white space between them, a character as \\u escape. Wants each accepted.",
+			Does:     "Posts envelopes that are written otherwise in JSON (RFC 8259): members in another order, white space between them, a character as \\u escape. Wants each accepted.",
 			run:      acceptsAnyJSON,
 		},
 		{
@@ -86,4 +86,73 @@ func acceptsDeviceLengths(ctx context.Context, s *session) error {
 		}
 	}
 	return nil
+}
+
+func sizeChecks() []Check {
+	const atMost = "ciphertext: the sealed alert, base64. At most 3000 characters, so the relay's final APNs JSON stays under the 4096-byte APNs cap."
+	return []Check{
+		{
+			Name: "size-2996", Part: SealedRelay, Level: Must, Source: relayProtocol, Sentence: atMost,
+			Does: "Posts a ciphertext of 2996 characters, in each of the three forms that padding takes. Wants it accepted. It is the last length before the limit: padded base64 comes in multiples of four characters, so none has 2997 to 2999.",
+			run:  acceptsCiphertexts(2245, 2246, 2247),
+		},
+		{
+			Name: "size-3000", Part: SealedRelay, Level: Must, Source: relayProtocol, Sentence: atMost,
+			Does: "Posts a ciphertext of 3000 characters, in each of the three forms that padding takes. Wants it accepted.",
+			run:  acceptsCiphertexts(2248, 2249, 2250),
+		},
+		{
+			Name: "size-2999-unpadded", Part: SealedRelay, Level: Open, Source: strictReading,
+			Sentence: "ciphertext is standard base64, with its padding.",
+			Does:     "Posts a ciphertext of 2999 characters, which is one of 3000 without its \"=\". Wants 4xx. Open, because the contract only says base64. Daemons send the padding.",
+			run: refusesAll(func() []variant {
+				return []variant{{"2999 characters without padding", newEnvelope().with("ciphertext", strings.TrimRight(ciphertextOf(2249), "=")).encode()}}
+			}),
+		},
+		{
+			Name: "size-3800", Part: SealedRelay, Level: Open, Source: liveProtocol,
+			Sentence: "At most 3800 characters of ciphertext.",
+			Does:     "Posts ciphertexts of 3800 characters, under the suites x25519 and xwing. Wants both accepted. Open, because 3000 characters are all that every relay takes.",
+			run:      acceptsAll(longestCiphertexts),
+		},
+		{
+			Name: "size-3804", Part: SealedRelay, Level: Open, Source: liveProtocol,
+			Sentence: "400 with an error that names ciphertext (the word, in that case, within the first 512 characters of the body).",
+			Does:     "Posts a ciphertext of 3804 characters, which does not fit the 4096 bytes that Apple takes. Wants 400 and that word: on such an answer, a daemon that sends more than 3000 characters shortens the alert to 3000. Open, because a daemon need not send more.",
+			run: expectsOfAll(func() []variant {
+				return []variant{{"3804 characters", newEnvelope().with("ciphertext", ciphertextOf(2853)).encode()}}
+			}, namesMember("ciphertext")),
+		},
+		{
+			Name: "size-body-8192", Part: SealedRelay, Level: Open, Source: hostedRelay,
+			Sentence: "413 for a body over 8192 bytes.",
+			Does:     "Posts an envelope that an unknown member makes 8192 bytes long. Wants it accepted, so that v1 can grow. The largest envelope of today has some 4500 bytes.",
+			run: func(ctx context.Context, s *session) error {
+				return s.accepts(ctx, newEnvelope().paddedTo(maxBody))
+			},
+		},
+	}
+}
+
+func longestCiphertexts() []variant {
+	return []variant{
+		{"x25519", newEnvelope().with("suite", "x25519").with("ciphertext", ciphertextOf(2850)).encode()},
+		{"xwing", newEnvelope().with("suite", "xwing").with("ciphertext", ciphertextOf(2850)).encode()},
+	}
+}
+
+// maxBody is the largest request body of the hosted relay, in bytes.
+const maxBody = 8192
+
+func acceptsCiphertexts(boxSizes ...int) func(context.Context, *session) error {
+	return func(ctx context.Context, s *session) error {
+		for _, size := range boxSizes {
+			ciphertext := ciphertextOf(size)
+			if err := s.accepts(ctx, newEnvelope().with("ciphertext", ciphertext).encode()); err != nil {
+				return fmt.Errorf("%d characters, %d of them padding: %w",
+					len(ciphertext), strings.Count(ciphertext, "="), err)
+			}
+		}
+		return nil
+	}
 }

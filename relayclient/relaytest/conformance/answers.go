@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// answerChecks are about the shape of answers, which the contract leaves open:
-// a daemon looks at the status and logs the body.
+// answerChecks are about the shape of answers, which the contract leaves open: a daemon looks at the status and logs
+// the body.
 func answerChecks() []Check {
 	return []Check{
 		{
-			Name: "answer-accepted", Part: SealedRelay, Level: Open, Source: hostedRelay,
-			Sentence: `202 {"v":1,"outcome":"forwarded"}; 410 {"v":1,"error":…,"reason":…} for a dead device token.`,
-			Does:     "Posts an envelope. Wants one of the two answers.",
+			Name: "answer-accepted", Part: SealedRelay, Level: Open, Source: liveProtocol,
+			Sentence: `2xx bodies are {"v":1,"outcome":…}: forwarded, coalesced, suppressed, digested; 410 {"v":1,"error":…,"reason":…} for a dead device token.`,
+			Does:     "Posts an envelope twice. Wants one of those answers each time, a 2xx being 202, and \"forwarded\" or \"digested\" of the first.",
 			run:      answersAcceptance,
 		},
 		{
@@ -33,20 +33,24 @@ func answerChecks() []Check {
 		{
 			Name: "answer-names-member", Part: SealedRelay, Level: Open, Source: hostedRelay,
 			Sentence: "400 names the field.",
-			Does:     "Posts an object without members. Wants an answer that names one of the six: it is what the daemon logs.",
+			Does:     "Posts an object without members. Wants an answer that names a member of the envelope, because a daemon logs the answer.",
 			run: aboutRefusal(func(r response) error {
-				error := r.decode().Error
-				words := strings.FieldsFunc(error, func(c rune) bool { return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z') })
-				if !slices.ContainsFunc(memberNames(), func(name string) bool { return slices.Contains(words, name) }) {
+				if r.firstMember() == "" {
 					return fmt.Errorf("want the name of a member that is missing; answered %v", r)
 				}
 				return nil
 			}),
 		},
 		{
+			Name: "answer-order", Part: SealedRelay, Level: Open, Source: liveProtocol,
+			Sentence: "It checks in the order v, device, suite, ciphertext, collapseId, priority, event.",
+			Does:     "Posts envelopes in which two members are null that follow each other in that order. Wants an answer that names the first of them.",
+			run:      checksInOrder,
+		},
+		{
 			Name: "answer-quotes-no-token", Part: SealedRelay, Level: Open, Source: relayProtocol,
 			Sentence: "Logged per device (up to 512 bytes of the response body).",
-			Does:     "Posts an envelope that is right up to an empty ciphertext. Wants an answer without the device token, since what the relay quotes ends up in the daemon's log.",
+			Does:     "Posts an envelope with an empty ciphertext. Wants an answer without the device token, because a daemon logs the answer.",
 			run: func(ctx context.Context, s *session) error {
 				e := newEnvelope().with("ciphertext", "")
 				r, err := s.post(ctx, e.encode())
@@ -59,7 +63,7 @@ func answerChecks() []Check {
 		{
 			Name: "status-400", Part: SealedRelay, Level: Open, Source: hostedRelay,
 			Sentence: "400 names the field.",
-			Does:     "Posts an object without members. Wants 400. The contract asks for a 4xx, whichever it is.",
+			Does:     "Posts an object without members. Wants 400. Open, because the contract asks for any 4xx.",
 			run:      aboutRefusal(wantStatus(http.StatusBadRequest)),
 		},
 		{
@@ -112,19 +116,51 @@ func (r response) decode() answerBody {
 	return body
 }
 
+// words are those of the part of the body that a daemon reads.
+func (r response) words() []string {
+	text := string(r.body[:min(len(r.body), 512)])
+	return strings.FieldsFunc(text, func(c rune) bool { return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z') })
+}
+
+// firstMember is the first member of an envelope that the error names, or "".
+func (r response) firstMember() string {
+	words := response{body: []byte(r.decode().Error)}.words()
+	i := slices.IndexFunc(words, func(word string) bool { return slices.Contains(memberNames(), word) })
+	if i < 0 {
+		return ""
+	}
+	return words[i]
+}
+
 func answersAcceptance(ctx context.Context, s *session) error {
-	r, err := s.post(ctx, newEnvelope().encode())
-	if err != nil {
-		return err
+	e := newEnvelope()
+	for i, outcomes := range [][]string{{forwarded, digested}, outcomes()} {
+		r, err := s.post(ctx, e.encode())
+		if err != nil {
+			return err
+		}
+		body := r.decode()
+		took := r.status == http.StatusAccepted && body == answerBody{V: 1, Outcome: body.Outcome} && slices.Contains(outcomes, body.Outcome)
+		dead := r.status == http.StatusGone && body.V == 1 && body.Error != "" && body.Reason != ""
+		if !took && !dead {
+			return fmt.Errorf("post %d was answered %v", i+1, r)
+		}
 	}
-	body := r.decode()
-	if r.status == http.StatusAccepted && body == (answerBody{V: 1, Outcome: "forwarded"}) {
-		return nil
+	return nil
+}
+
+func checksInOrder(ctx context.Context, s *session) error {
+	names := memberNames()
+	for i, name := range names[1:] {
+		r, err := s.post(ctx, newEnvelope().with(names[i], nil).with(name, nil).encode())
+		if err != nil {
+			return err
+		}
+		if first := r.firstMember(); first != names[i] {
+			return fmt.Errorf("%s and %s are null; answered %v", names[i], name, r)
+		}
 	}
-	if r.status == http.StatusGone && body.V == 1 && body.Error != "" && body.Reason != "" {
-		return nil
-	}
-	return fmt.Errorf("answered %v", r)
+	return nil
 }
 
 // aboutRefusal makes a check of the answer to an object without members.

@@ -103,17 +103,30 @@ func takesWhere(where func(p *post) bool) brokenRelay {
 }
 
 // ignores does not look at a member where it is wrong in a way that where says,
-// but at all the others.
+// but at all the others. It looks at all members where several are null.
 func ignores(name string, right any, where func(value any, has bool) bool) brokenRelay {
 	return brokenRelay{before: func(_ http.ResponseWriter, p *post) bool {
-		if value, has := p.members[name]; p.members != nil && p.Method == http.MethodPost && where(value, has) {
+		nulls := 0
+		for _, value := range p.members {
+			if value == nil {
+				nulls++
+			}
+		}
+		if value, has := p.members[name]; p.members != nil && nulls < 2 && p.Method == http.MethodPost && where(value, has) {
 			p.set(name, right)
 		}
 		return false
 	}}
 }
 
+func noMembers(p *post) bool { return string(p.body) == "{}" }
+
 func missing(_ any, has bool) bool { return !has }
+
+// answersWhere answers some posts itself.
+func answersWhere(where func(p *post) bool, status int, body string) brokenRelay {
+	return brokenRelay{before: func(w http.ResponseWriter, p *post) bool { return where(p) && answer(w, status, body) }}
+}
 
 func answersInstead(status, instead int) brokenRelay {
 	return brokenRelay{after: func(_ *post, a *httptest.ResponseRecorder) {
@@ -136,7 +149,7 @@ var rightBox = strings.Repeat("AAAA", 30)
 // finds to be wrong.
 func brokenRelays() map[string][]brokenRelay {
 	return map[string][]brokenRelay{
-		"accept-envelope": {onlyOnce(func(*post) bool { return true }, http.StatusServiceUnavailable)},
+		"accept-envelope": {onlyOnce(func(*post) bool { return true }, http.StatusBadRequest)},
 		"accept-passive":  {refusesWhere(func(p *post) bool { return p.text("priority") == "passive" })},
 		"accept-event":    {refusesWhere(func(p *post) bool { return p.members["event"] == true })},
 		"accept-json": {
@@ -152,8 +165,37 @@ func brokenRelays() map[string][]brokenRelay {
 		"size-2996":          {refusesWhere(ciphertextOf(2996))},
 		"size-3000":          {refusesWhere(ciphertextOf(3000)), refusesWhere(func(p *post) bool { return ciphertextOf(3000)(p) && strings.HasSuffix(p.text("ciphertext"), "==") })},
 		"size-2999-unpadded": {takesWhere(ciphertextOf(2999))},
-		"size-3804":          {takesWhere(ciphertextOf(3804))},
-		"size-body-8192":     {refusesWhere(func(p *post) bool { return len(p.body) == 8192 })},
+		"size-3800": {
+			refusesWhere(ciphertextOf(3800)),
+			refusesWhere(func(p *post) bool { return ciphertextOf(3800)(p) && p.text("suite") == "xwing" }),
+		},
+		"size-3804": {
+			takesWhere(ciphertextOf(3804)),
+			answersWhere(ciphertextOf(3804), http.StatusRequestEntityTooLarge, `{"v":1,"error":"ciphertext is too long"}`),
+			answersWhere(ciphertextOf(3804), http.StatusBadRequest, `{"v":1,"error":"alert is too long"}`),
+			answersWhere(ciphertextOf(3804), http.StatusBadRequest, strings.Repeat(" ", 510)+`ciphertext`),
+		},
+		"size-body-8192": {refusesWhere(func(p *post) bool { return len(p.body) == 8192 })},
+
+		"suite-known": {
+			refusesWhere(func(p *post) bool { return p.text("suite") == "xwing" && len(p.text("ciphertext")) == 1916 }),
+			answersWhere(func(p *post) bool { return p.text("suite") == "xwing" && len(p.text("ciphertext")) == 1916 }, http.StatusBadGateway, "PayloadTooLarge"),
+		},
+		"suite-unknown": {
+			refusesWhere(func(p *post) bool { return p.text("suite") == "a-" && len(p.text("ciphertext")) == 400 }),
+			refusesWhere(func(p *post) bool { return len(p.text("suite")) == 16 }),
+		},
+		"suite-grammar": {
+			ignores("suite", "x25519", func(v any, has bool) bool { return has && v == nil }),
+			ignores("suite", "x25519", func(v any, _ bool) bool { s, _ := v.(string); return len(s) == 17 }),
+			answersWhere(func(p *post) bool { return p.text("suite") == "X25519" }, http.StatusUnprocessableEntity, `{"v":1,"error":"suite is wrong"}`),
+			answersWhere(func(p *post) bool { return p.text("suite") == "X25519" }, http.StatusBadRequest, `{"v":1,"error":"body is wrong"}`),
+		},
+		"suite-shortest-taken": {refusesWhere(ciphertextOf(68)), refusesWhere(ciphertextOf(1520))},
+		"suite-shorter-refused": {
+			takesWhere(ciphertextOf(1516)),
+			takesWhere(func(p *post) bool { return ciphertextOf(64)(p) && p.text("suite") == "a-" }),
+		},
 
 		"refuse-not-json": {
 			takesWhere(func(p *post) bool { return p.Method == http.MethodPost && !json.Valid(p.body) && len(p.body) < 1<<19 }),
@@ -178,7 +220,7 @@ func brokenRelays() map[string][]brokenRelay {
 
 		"form-v-2":        {ignores("v", 1, func(v any, _ bool) bool { return v == 2.0 })},
 		"form-device":     {ignores("device", rightHex, func(v any, _ bool) bool { s, _ := v.(string); return len(s) == 15 || len(s) == 60 || len(s) == 513 })},
-		"form-ciphertext": {ignores("ciphertext", rightBox, func(v any, _ bool) bool { s, _ := v.(string); return len(s) == 64 || strings.ContainsAny(s, "\r-") })},
+		"form-ciphertext": {ignores("ciphertext", rightBox, func(v any, _ bool) bool { s, _ := v.(string); return strings.ContainsAny(s, "\r-") })},
 		"form-collapse-id": {ignores("collapseId", rightHex, func(v any, _ bool) bool {
 			s, _ := v.(string)
 			return len(s) > 30 && strings.Trim(s, "0123456789abcdef") != ""
@@ -190,11 +232,17 @@ func brokenRelays() map[string][]brokenRelay {
 			return false
 		}}},
 
-		"answer-accepted":        {answersInstead(http.StatusAccepted, http.StatusOK)},
+		"answer-accepted": {
+			answersInstead(http.StatusAccepted, http.StatusOK),
+			changesFirstBody(`"outcome":"coalesced"`, `"outcome":"dropped"`),
+		},
+		"answer-order": {answersWhere(func(p *post) bool {
+			return p.members != nil && p.members["suite"] == nil && p.members["ciphertext"] == nil && p.text("collapseId") != ""
+		}, http.StatusBadRequest, `{"v":1,"error":"ciphertext must be a string"}`)},
 		"answer-refused":         {changesBody(http.StatusBadRequest, `"v":1,`, "")},
-		"answer-names-member":    {changesBody(http.StatusBadRequest, `"error":"v `, `"error":"something `)},
+		"answer-names-member":    {answersWhere(noMembers, http.StatusBadRequest, `{"v":1,"error":"something is missing"}`)},
 		"answer-quotes-no-token": {brokenRelay{after: quotesToken}},
-		"status-400":             {answersInstead(http.StatusBadRequest, http.StatusUnprocessableEntity)},
+		"status-400":             {answersWhere(noMembers, http.StatusUnprocessableEntity, `{"v":1,"error":"v is missing"}`)},
 		"status-404":             {brokenRelay{before: func(_ http.ResponseWriter, p *post) bool { p.URL.Path = "/"; return false }}},
 		"status-405":             {answersInstead(http.StatusMethodNotAllowed, http.StatusNotImplemented), withoutHeader("Allow")},
 		"status-413":             {answersInstead(http.StatusRequestEntityTooLarge, http.StatusBadRequest)},
@@ -247,6 +295,17 @@ func changesBody(status int, from, to string) brokenRelay {
 	return brokenRelay{after: func(_ *post, a *httptest.ResponseRecorder) {
 		if a.Code == status {
 			a.Body = bytes.NewBufferString(strings.Replace(a.Body.String(), from, to, 1))
+		}
+	}}
+}
+
+// changesFirstBody changes the first answer that has something in its body.
+func changesFirstBody(from, to string) brokenRelay {
+	done := false
+	return brokenRelay{after: func(_ *post, a *httptest.ResponseRecorder) {
+		if body := a.Body.String(); !done && strings.Contains(body, from) {
+			done = true
+			a.Body = bytes.NewBufferString(strings.Replace(body, from, to, 1))
 		}
 	}}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 	"github.com/sealpush/sealpush/relayclient/relaytest/conformance"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // A brokenBridge is a bridge service that does one thing wrong, in its token
@@ -26,15 +27,16 @@ type brokenBridge struct{ token, relay brokenRelay }
 
 // A bridgeFixture is one client of a right bridge service.
 type bridgeFixture struct {
-	service        *relaytest.BridgeService
-	client, secret string
-	foreign        *rsa.PrivateKey // not the service's
-	issued         atomic.Value    // the latest token that a client got, a string
+	service *relaytest.BridgeService
+	client  string
+	secret  secret.Text
+	foreign *rsa.PrivateKey // not the service's
+	issued  atomic.Value    // the latest token that a client got, a string
 }
 
 func newBridgeFixture(service *relaytest.BridgeService, foreign *rsa.PrivateKey) *bridgeFixture {
 	client := "conformance-" + randomHex()
-	return &bridgeFixture{service: service, client: client, secret: service.AddClient(client).Reveal(), foreign: foreign}
+	return &bridgeFixture{service: service, client: client, secret: service.AddClient(client), foreign: foreign}
 }
 
 func (f *bridgeFixture) latest() string {
@@ -187,13 +189,13 @@ func (f *bridgeFixture) broken() map[string][]brokenBridge {
 		},
 		"token-bad-secret": {
 			credentials(func(p *post) {
-				if strings.HasPrefix(p.text("client_secret"), f.secret) {
-					p.set("client_secret", f.secret)
+				if strings.HasPrefix(p.text("client_secret"), f.secret.Reveal()) {
+					p.set("client_secret", f.secret.Reveal())
 				}
 			}),
 			credentials(func(p *post) {
 				if p.members["client_secret"] == "" {
-					p.set("client_secret", f.secret)
+					p.set("client_secret", f.secret.Reveal())
 				}
 			}),
 		},
@@ -339,7 +341,7 @@ func noHealth(w http.ResponseWriter, p *post) bool {
 
 func TestEachCheckFindsItsBrokenBridge(t *testing.T) {
 	service := relaytest.NewBridgeService(relaytest.WithHashRounds(1))
-	defer service.Close()
+	t.Cleanup(service.Close)
 	foreign, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
@@ -350,6 +352,7 @@ func TestEachCheckFindsItsBrokenBridge(t *testing.T) {
 	for _, check := range checks {
 		for i := range broken[check.Name] {
 			t.Run(variantName(check.Name, i), func(t *testing.T) {
+				t.Parallel()
 				f := newBridgeFixture(service, foreign)
 				findsOnly(t, t.Context(), f.serve(t, f.broken()[check.Name][i]), check)
 			})

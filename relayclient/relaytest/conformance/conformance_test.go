@@ -29,7 +29,7 @@ func TestReferences(t *testing.T) {
 			defer service.Close()
 			bridge := conformance.Bridge{
 				TokenURL: service.TokenURL, RelayURL: service.RelayURL,
-				ClientID: "conformance", ClientSecret: service.AddClient("conformance").Reveal(),
+				ClientID: "conformance", ClientSecret: service.AddClient("conformance"),
 			}
 			passesAll(t, conformance.Target{URL: relay.URL, Client: relay.Client()})
 			passesAll(t, conformance.Target{Bridge: bridge, Client: service.Client()})

@@ -12,9 +12,8 @@ import (
 	"slices"
 )
 
-// An envelope is a request body under construction: members in the order in
-// which they are sent, so that the suite can say what no encoder would. Its
-// methods return changed copies.
+// An envelope is a request body under construction: members in the order in which they are sent, so that the suite can
+// say what no encoder would. Its methods return changed copies.
 type envelope []member
 
 type member struct {
@@ -22,8 +21,8 @@ type member struct {
 	value any // what encoding/json makes of it
 }
 
-// newEnvelope is right in all respects, for a device that nobody has, so that
-// what a relay remembers of one check does not disturb another.
+// newEnvelope is a right one for a new device, so that what a relay remembers of one check does not disturb another. It
+// names no suite, as in the relay protocol.
 func newEnvelope() envelope {
 	return envelope{
 		{"v", 1},
@@ -35,9 +34,9 @@ func newEnvelope() envelope {
 	}
 }
 
-// memberNames are those that the protocol has.
+// memberNames are those that the protocol has, in the order in which the hosted relay checks them.
 func memberNames() []string {
-	return []string{"v", "device", "ciphertext", "collapseId", "priority", "event"}
+	return []string{"v", "device", "suite", "ciphertext", "collapseId", "priority", "event"}
 }
 
 // with sets a member, or adds it at the end.
@@ -95,8 +94,8 @@ func encodeJSON(v any) []byte {
 	return encoded
 }
 
-// ciphertextOf makes a ciphertext of that many random bytes, in base64: all
-// that whoever has not the key can tell of a sealed box, if they are 48 or more.
+// ciphertextOf makes a ciphertext of that many random bytes, in base64. Without the key, a sealed box looks no
+// different.
 func ciphertextOf(size int) string {
 	raw := make([]byte, size)
 	rand.Read(raw)
@@ -123,8 +122,8 @@ func (s *session) accepts(ctx context.Context, body []byte) error {
 	return r.accepted()
 }
 
-// accepted also takes 410 for an acceptance: a relay that is wired to a real
-// push service reads the envelope, and is then told that there is no such device.
+// accepted also takes 410 for an acceptance: a relay that is wired to a real push service reads the envelope, and is
+// then told that there is no such device.
 func (r response) accepted() error {
 	if r.took() {
 		return nil
@@ -140,13 +139,17 @@ type variant struct {
 	body  []byte
 }
 
+// acceptsAll makes a check of bodies that must each be taken.
+func acceptsAll(variants func() []variant) func(context.Context, *session) error {
+	return expectsOfAll(variants, response.accepted)
+}
+
 // refusesAll makes a check of bodies that must each be refused with 4xx.
 func refusesAll(variants func() []variant) func(context.Context, *session) error {
 	return expectsOfAll(variants, response.refused)
 }
 
-// refusesDevices is refusesAll for device tokens that nobody can have: to call
-// them gone is to refuse them.
+// refusesDevices is refusesAll for device tokens that nobody can have. A relay may also answer 410 to them.
 func refusesDevices(variants func() []variant) func(context.Context, *session) error {
 	return expectsOfAll(variants, func(r response) error {
 		if r.status == http.StatusGone {
@@ -171,8 +174,7 @@ func expectsOfAll(variants func() []variant, expect func(response) error) func(c
 	}
 }
 
-// refused wants a 4xx that is about the body. 410 says that the envelope went
-// as far as to the push service.
+// refused wants a 4xx that is about the body. An answer of 410 means that the envelope was handed to the push service.
 func (r response) refused() error {
 	if r.status/100 == 4 && r.status != http.StatusGone && r.status != http.StatusTooManyRequests {
 		return nil

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -16,8 +18,8 @@ import (
 	"github.com/sealpush/sealpush/internal/answer"
 )
 
-// A session is one run of the suite against one target. Checks run one after
-// the other; what several of them need is got once.
+// A session is one run of the suite against one target. Checks run one after the other; what several of them need is
+// got once.
 type session struct {
 	target  Target
 	client  *http.Client
@@ -26,6 +28,8 @@ type session struct {
 	waited  time.Duration // by the check at hand, because of 429s
 	quiet   bool          // the latest request had no answer, or 429 to the end
 	status  int           // of the latest answer; 0 if there was none
+	failed  atomic.Bool   // some request of the check at hand was answered 5xx, or not in time
+	begun   map[Part]bool
 
 	limited *limitedDevice // see exhaust
 	bridge  bridgeState
@@ -36,7 +40,7 @@ func newSession(target Target) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{target: target, close: func() {}, limiter: rate.NewLimiter(rate.Inf, 1)}
+	s := &session{target: target, close: func() {}, begun: map[Part]bool{}, limiter: rate.NewLimiter(rate.Inf, 1)}
 	if target.Pace > 0 {
 		s.limiter.SetLimit(rate.Every(target.Pace))
 	}
@@ -70,13 +74,12 @@ type response struct {
 
 const maxResponse = 64 << 10
 
-// String quotes the body, which may in turn quote secrets: see redact.
+// String is the status and the start of the body on one printable line. The body may quote secrets: see redact.
 func (r response) String() string {
-	return strings.TrimSpace(fmt.Sprintf("%d %s", r.status, r.body))
+	return strings.TrimSpace(fmt.Sprintf("%d %s", r.status, answer.Line(string(r.body))))
 }
 
-// send makes a request at the target's pace. A 429 is waited for: it is about
-// how much the suite asks for, not about what.
+// send makes a request at the target's pace, and again after the time that a 429 asks for.
 func (s *session) send(ctx context.Context, req request) (response, error) {
 	for {
 		r, err := s.sendOnce(ctx, req)
@@ -94,7 +97,7 @@ func (s *session) send(ctx context.Context, req request) (response, error) {
 	}
 }
 
-// sendOnce takes a 429 for what it is.
+// sendOnce makes a request at the target's pace and returns a 429 like any answer.
 func (s *session) sendOnce(ctx context.Context, req request) (response, error) {
 	if err := s.limiter.Wait(ctx); err != nil {
 		return response{}, err
@@ -120,11 +123,14 @@ func (s *session) exchange(ctx context.Context, req request) (response, error) {
 	}
 	r.Header.Set("User-Agent", "sealpush-conformance")
 	res, err := s.client.Do(r)
-	if err != nil {
-		return response{}, s.noAnswer(err)
+	var body []byte
+	if err == nil {
+		defer res.Body.Close()
+		body, err = io.ReadAll(io.LimitReader(res.Body, maxResponse))
 	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxResponse))
+	if errors.Is(err, context.DeadlineExceeded) || err == nil && res.StatusCode/100 == 5 {
+		s.failed.Store(true)
+	}
 	if err != nil {
 		return response{}, s.noAnswer(err)
 	}
@@ -142,17 +148,16 @@ func (s *session) noAnswer(err error) error {
 	return fmt.Errorf("no answer: %w", err)
 }
 
-// silent reports whether the latest request got no answer to judge.
-func (s *session) silent() bool { return s.quiet }
-
 // redact takes out of a finding what a server may have quoted.
 func (s *session) redact(text string) string {
-	secrets := []string{s.target.Bridge.ClientSecret}
+	secrets := []string{s.target.Bridge.ClientSecret.Reveal()}
 	if s.bridge.token != nil {
 		secrets = append(secrets, s.bridge.token.answer.AccessToken)
 	}
 	for _, raw := range []string{s.target.URL, s.target.Bridge.TokenURL, s.target.Bridge.RelayURL} {
-		secrets = append(secrets, urlSecrets(raw)...)
+		if u, err := url.Parse(raw); err == nil {
+			secrets = append(secrets, answer.URLSecrets(u)...)
+		}
 	}
 	text = answer.Line(text, secrets...)
 	if len(text) > maxDetail {

@@ -10,72 +10,60 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/sealpush/sealpush/secret"
 )
 
-// A Target is what the suite is pointed at: a sealed relay, a bridge relay with
-// its token service, or both. It prints, logs and encodes to JSON as its URLs
-// alone, without the credentials in them. It is a plain value; the suite does not change it.
+// A Target is what the suite checks: a sealed relay, a bridge relay with its token service, or both. It prints, logs
+// and encodes to JSON as its URLs alone, without the credentials in them. The suite does not change it.
 type Target struct {
-	// URL is where the sealed relay is posted to, as a daemon is given it. It
-	// may carry Basic credentials. Empty leaves the sealed relay out.
+	// URL is where the sealed relay is posted to, as a daemon is given it. It may carry Basic credentials. Empty leaves
+	// the sealed relay out.
 	URL string
 
 	// Bridge is the bridge half. The zero value leaves it out.
 	Bridge Bridge
 
-	// Client makes the requests; nil stands for one of the suite's own, that
-	// opens as many connections as it needs. Redirects are not followed. The
-	// checks that send broken requests open connections of their own with the
-	// dialer and the TLS configuration of an [http.Transport]; behind any other
-	// RoundTripper, and behind a proxy, they come to no verdict.
+	// Client makes the requests. Nil stands for a client of the suite's own, which opens as many connections as it
+	// needs. Redirects are not followed. The checks that send incomplete requests need connections of their own. They
+	// use the dialer and the TLS configuration of an [http.Transport]. With any other RoundTripper, and behind a proxy,
+	// their verdict is [NotStated].
 	Client *http.Client
 
-	// Pace is the least time between two requests, save for the burst, which
-	// is the point of one check. Zero is no pause.
+	// Pace is the least time between two requests. The requests that are sent at once, by the checks about that, do not
+	// wait. Zero is no pause.
 	Pace time.Duration
 
-	// MaxWait is how long a check waits, in all, when it is answered 429 and
-	// is not about that. Zero stands for 30 s.
+	// MaxWait is how long one check waits in all because of answers with 429, if the check is not about 429. Zero
+	// stands for 30 s.
 	MaxWait time.Duration
 
-	// Timeout is how long the suite waits for one answer. Zero stands for 10 s,
-	// in which a daemon's patience ends too.
+	// Timeout is how long the suite waits for one answer. Zero stands for 10 s, which is how long a daemon waits.
 	Timeout time.Duration
 }
 
-// A Bridge is the bridge half of a [Target]. All fields are required. It
-// prints, logs and encodes to JSON without the credentials.
+// A Bridge is the bridge half of a [Target]. All fields are required.
 //
-// The suite registers devices and pushes to them, so the client should be one
-// that was created for it: the phones of a client in use would ring. Where a
-// first push meets a device, the suite sends no other. It is a plain value.
+// The suite registers devices and pushes to them. Create a client for it, since the phones of a client in use would
+// ring. If the first push meets a device, the suite makes no second one.
 type Bridge struct {
-	TokenURL     string // base URL of the token service
-	RelayURL     string // base URL of the push relay
+	TokenURL     string // base URL of the token service, without credentials
+	RelayURL     string // base URL of the push relay, without credentials
 	ClientID     string
-	ClientSecret string
+	ClientSecret secret.Text
 }
 
-// Format prints the two URLs, for every verb.
-func (b Bridge) Format(s fmt.State, _ rune) { io.WriteString(s, b.String()) }
-
-// String names the two URLs.
-func (b Bridge) String() string {
-	return "push relay " + redactURL(b.RelayURL) + ", token service " + redactURL(b.TokenURL)
+func (b Bridge) isZero() bool {
+	return b.TokenURL == "" && b.RelayURL == "" && b.ClientID == "" && b.ClientSecret.IsZero()
 }
-
-// MarshalText is what [Bridge.String] says, so that JSON holds no more.
-func (b Bridge) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
-
-// LogValue logs what [Bridge.String] says.
-func (b Bridge) LogValue() slog.Value { return slog.StringValue(b.String()) }
 
 // Format prints the URLs, for every verb.
 func (t Target) Format(s fmt.State, _ rune) { io.WriteString(s, t.String()) }
 
 // String names the URLs.
 func (t Target) String() string {
-	return "sealed relay " + redactURL(t.URL) + ", " + t.Bridge.String()
+	return "sealed relay " + redactURL(t.URL) +
+		", push relay " + redactURL(t.Bridge.RelayURL) + ", token service " + redactURL(t.Bridge.TokenURL)
 }
 
 // MarshalText is what [Target.String] says, so that JSON holds no more.
@@ -89,7 +77,7 @@ func (t Target) parts() []Part {
 	if t.URL != "" {
 		parts = append(parts, SealedRelay)
 	}
-	if t.Bridge != (Bridge{}) {
+	if !t.Bridge.isZero() {
 		parts = append(parts, BridgeRelay)
 	}
 	return parts
@@ -104,12 +92,17 @@ func (t Target) withDefaults() (Target, error) {
 			return t, err
 		}
 	}
-	if b := t.Bridge; b != (Bridge{}) {
-		if b.ClientID == "" || b.ClientSecret == "" {
+	if b := t.Bridge; !b.isZero() {
+		if b.ClientID == "" || b.ClientSecret.IsZero() {
 			return t, errors.New("conformance: Bridge needs a ClientID and a ClientSecret: create a client for the suite at the token service")
 		}
-		if err := errors.Join(checkURL("Bridge.TokenURL", b.TokenURL), checkURL("Bridge.RelayURL", b.RelayURL)); err != nil {
-			return t, err
+		for _, base := range [][2]string{{"Bridge.TokenURL", b.TokenURL}, {"Bridge.RelayURL", b.RelayURL}} {
+			if err := checkURL(base[0], base[1]); err != nil {
+				return t, err
+			}
+			if u, _ := url.Parse(base[1]); u.User != nil {
+				return t, fmt.Errorf("conformance: %s has credentials in it: a bridge has those of its client alone", base[0])
+			}
 		}
 		t.Bridge.TokenURL = strings.TrimSuffix(b.TokenURL, "/")
 		t.Bridge.RelayURL = strings.TrimSuffix(b.RelayURL, "/")
@@ -141,20 +134,6 @@ func redactURL(raw string) string {
 		return "(not a URL)"
 	}
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
-}
-
-// urlSecrets are the parts of a URL that redactURL leaves out.
-func urlSecrets(raw string) []string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return nil
-	}
-	secrets := []string{u.RawQuery}
-	if u.User != nil {
-		password, _ := u.User.Password()
-		secrets = append(secrets, password, u.User.String())
-	}
-	return secrets
 }
 
 // below is a path below the sealed relay's.

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"crypto/rsa"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/MicahParks/jwkset"
 	"github.com/golang-jwt/jwt/v5"
 )
 
@@ -89,7 +91,7 @@ func tokenChecks() []Check {
 			Sentence: "Each bridge has a unique client_id and client_secret (provisioned once by the relay operator).",
 			Does:     "Asks for a token with the client's id and another secret, an empty one, and one of another length. Wants each refused with a 4xx and no token.",
 			run: func(ctx context.Context, s *session) error {
-				id, secret := s.target.Bridge.ClientID, s.target.Bridge.ClientSecret
+				id, secret := s.target.Bridge.ClientID, s.target.Bridge.ClientSecret.Reveal()
 				for _, wrong := range []string{randomHex(32), "", secret + "0"} {
 					if err := s.refusesToken(ctx, map[string]any{"client_id": id, "client_secret": wrong}); err != nil {
 						return fmt.Errorf("a secret that is not the client's: %w", err)
@@ -103,14 +105,14 @@ func tokenChecks() []Check {
 			Sentence: "Each bridge has a unique client_id and client_secret (provisioned once by the relay operator).",
 			Does:     "Asks for a token with an id that nobody has, and the client's secret. Wants a 4xx and no token.",
 			run: func(ctx context.Context, s *session) error {
-				return s.refusesToken(ctx, map[string]any{"client_id": "nobody-" + randomHex(16), "client_secret": s.target.Bridge.ClientSecret})
+				return s.refusesToken(ctx, map[string]any{"client_id": "nobody-" + randomHex(16), "client_secret": s.target.Bridge.ClientSecret.Reveal()})
 			},
 		},
 		{
 			Name: "token-malformed", Part: BridgeRelay, Level: Must, Source: bridgeProtocol, Sentence: trades,
 			Does: "Asks for a token without client_id, without client_secret, with numbers for both, and with a body that is not JSON. Wants each refused with a 4xx and no token.",
 			run: func(ctx context.Context, s *session) error {
-				id, secret := s.target.Bridge.ClientID, s.target.Bridge.ClientSecret
+				id, secret := s.target.Bridge.ClientID, s.target.Bridge.ClientSecret.Reveal()
 				for _, body := range []any{
 					map[string]any{"client_secret": secret}, map[string]any{"client_id": id},
 					map[string]any{"client_id": 1, "client_secret": 2}, json.RawMessage(nil),
@@ -145,6 +147,11 @@ type tokenAnswer struct {
 }
 
 func (t *bridgeToken) claims() jwt.MapClaims { return t.parsed.Claims.(jwt.MapClaims) }
+
+// signed is the part of the token that its signature is about.
+func (t *bridgeToken) signed() string {
+	return t.answer.AccessToken[:strings.LastIndex(t.answer.AccessToken, ".")]
+}
 
 func (t *bridgeToken) lifetime() (time.Duration, error) {
 	expires, err := t.claims().GetExpirationTime()
@@ -193,7 +200,7 @@ func issuesToken(ctx context.Context, s *session) error {
 }
 
 func (s *session) credentials() map[string]any {
-	return map[string]any{"client_id": s.target.Bridge.ClientID, "client_secret": s.target.Bridge.ClientSecret}
+	return map[string]any{"client_id": s.target.Bridge.ClientID, "client_secret": s.target.Bridge.ClientSecret.Reveal()}
 }
 
 // fetchToken gets the token of the session, once.
@@ -270,6 +277,50 @@ func saysInvalidClient(ctx context.Context, s *session) error {
 		if body := r.decodeBridge(); r.status != http.StatusUnauthorized || body.failed() != "invalid_client" {
 			return fmt.Errorf("answered %v", r)
 		}
+	}
+	return nil
+}
+
+// minKeyBits is the smallest RSA key for RS256 (RFC 7518, section 3.3).
+const minKeyBits = 2048
+
+// publicKey fetches the key of the token service by which t is signed.
+func (s *session) publicKey(ctx context.Context, t *bridgeToken) (*rsa.PublicKey, error) {
+	r, err := s.send(ctx, request{method: http.MethodGet, url: s.target.Bridge.TokenURL + "/.well-known/jwks.json"})
+	if err != nil {
+		return nil, err
+	}
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(r.body, &set); err != nil || r.status != http.StatusOK {
+		return nil, fmt.Errorf("the JWK set was answered %v", r)
+	}
+	for _, raw := range set.Keys {
+		jwk, err := jwkset.NewJWKFromRawJSON(raw, jwkset.JWKMarshalOptions{}, jwkset.JWKValidateOptions{})
+		if err != nil || jwk.Marshal().KID != t.parsed.Header["kid"] {
+			continue
+		}
+		if key, isRSA := jwk.Key().(*rsa.PublicKey); isRSA {
+			return key, nil
+		}
+	}
+	return nil, fmt.Errorf("the JWK set has %d keys, and no RSA key under the token's kid", len(set.Keys))
+}
+
+func publishesKey(ctx context.Context, s *session, t *bridgeToken) error {
+	if t.parsed == nil {
+		return unknown("the token is no JWT: see token-jwt")
+	}
+	key, err := s.publicKey(ctx, t)
+	if err != nil {
+		return err
+	}
+	if bits := key.N.BitLen(); bits < minKeyBits {
+		return fmt.Errorf("the key has %d bits; want %d", bits, minKeyBits)
+	}
+	if err := jwt.SigningMethodRS256.Verify(t.signed(), t.parsed.Signature, key); err != nil {
+		return errors.New("the token is not signed with RS256 by the key that its kid names")
 	}
 	return nil
 }

@@ -1,0 +1,350 @@
+package browsertest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/serviceworker"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+)
+
+// patience bounds what a test waits for one thing. It decides nothing unless the thing does not happen.
+const patience = 30 * time.Second
+
+// A profile is a browser of its own, with a directory of its own: what one person has.
+type profile struct{ ctx context.Context }
+
+func newProfile(t *testing.T) profile {
+	t.Helper()
+	return openProfile(t, t.TempDir())
+}
+
+// openProfile starts the browser over a directory. It ends with the test.
+func openProfile(t *testing.T, dir string) profile {
+	t.Helper()
+	opts := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.NoSandbox, // tests run as root in containers
+		chromedp.DisableGPU,
+		chromedp.UserDataDir(dir),
+		chromedp.WindowSize(1280, 900),
+		chromedp.Flag("lang", "en"),
+		chromedp.WSURLReadTimeout(time.Minute),
+	)
+	alloc, cancelAlloc := chromedp.NewExecAllocator(context.Background(), opts...)
+	ctx, cancel := chromedp.NewContext(alloc, chromedp.WithErrorf(t.Logf))
+	t.Cleanup(func() {
+		chromedp.Cancel(ctx)
+		cancel()
+		cancelAlloc()
+	})
+	// A browser lives as long as the context that it is started with, so that one must not have a deadline.
+	defer time.AfterFunc(2*time.Minute, cancelAlloc).Stop()
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatalf("chromium does not start: %v", err)
+	}
+	return profile{ctx}
+}
+
+// allow sets what the person has answered about notifications: granted, denied or prompt.
+func (p profile) allow(t *testing.T, origin string, answer browser.PermissionSetting) {
+	t.Helper()
+	_, err := chromedp.CallBrowser(p.ctx, browser.SetPermission, browser.SetPermissionParams{
+		Permission: &browser.PermissionDescriptor{Name: "notifications"}, Setting: answer, Origin: origin,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A tab shows the page.
+type tab struct {
+	t       *testing.T
+	ctx     context.Context
+	profile profile
+	origin  string
+
+	mu           sync.Mutex
+	registration serviceworker.RegistrationID
+	complaints   []string // exceptions, and what the browser refused or warned of
+}
+
+// newTab opens a tab in which PushManager.subscribe returns the subscription, a JSON object as of toJSON.
+func (p profile) newTab(t *testing.T, origin, subscription string) *tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(p.ctx)
+	t.Cleanup(cancel)
+	b := &tab{t: t, ctx: ctx, profile: p, origin: origin}
+	if err := chromedp.Listen(ctx, b.hear); err != nil {
+		t.Fatal(err)
+	}
+	b.call(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, page.AddScriptToEvaluateOnNewDocument,
+			page.AddScriptToEvaluateOnNewDocumentParams{Source: suppliedSubscription(subscription)})
+		if err == nil {
+			_, err = cdp.Call(ctx, target, serviceworker.Enable, cdp.Empty{})
+		}
+		return err
+	})
+	return b
+}
+
+// suppliedSubscription is a script that stands in for the browser's way to a push service, and for nothing else.
+func suppliedSubscription(subscription string) string {
+	return `(() => {
+	if (!globalThis.PushManager) return;
+	const given = ` + subscription + `;
+	const made = () => ({ ...given, expirationTime: null, toJSON: () => ({ ...given, expirationTime: null }),
+		unsubscribe: async () => { localStorage.removeItem("subscribed"); return true; } });
+	PushManager.prototype.subscribe = async function (options) {
+		if (!options.userVisibleOnly || options.applicationServerKey.length !== 65) throw new TypeError("subscribe: bad options");
+		if (Notification.permission !== "granted") throw new DOMException("denied", "NotAllowedError");
+		localStorage.setItem("subscribed", "yes");
+		return made();
+	};
+	PushManager.prototype.getSubscription = async () => localStorage.getItem("subscribed") ? made() : null;
+})();`
+}
+
+func (b *tab) hear(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch event := event.(type) {
+	case *serviceworker.EventWorkerRegistrationUpdated:
+		for _, r := range event.Registrations {
+			if !r.IsDeleted && r.ScopeURL == b.origin+"/phone/" {
+				b.registration = r.RegistrationID
+			}
+		}
+	case *runtime.EventExceptionThrown:
+		b.complaints = append(b.complaints, fmt.Sprint(event.ExceptionDetails.Text, " ", event.ExceptionDetails.Exception.Description))
+	}
+}
+
+func (b *tab) call(f func(context.Context, *chromedp.Target) error) {
+	b.t.Helper()
+	b.do(chromedp.Func(f))
+}
+
+func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, actions...); err != nil {
+		b.t.Fatalf("%v\n%s", err, b.state())
+	}
+}
+
+// state is what the page shows, for a test that fails.
+func (b *tab) state() string {
+	ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
+	defer cancel()
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`document.body.innerText`))
+	if err != nil {
+		return err.Error()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return "the page shows:\n" + text + "\n" + strings.Join(b.complaints, "\n")
+}
+
+// open loads a URL and waits until the page has drawn itself.
+func (b *tab) open(url string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(url))
+	b.await(`document.documentElement.dataset.ready === "true"`)
+}
+
+// eval returns the value of an expression, which may be a promise.
+func eval[T any](b *tab, expression string) T {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatalf("%s: %v\n%s", expression, err, b.state())
+	}
+	return v
+}
+
+// await waits until an expression, which may be a promise, is true.
+func (b *tab) await(expression string) {
+	b.t.Helper()
+	loop := `(async () => {
+		const end = Date.now() + ` + fmt.Sprint(patience.Milliseconds()-5000) + `;
+		while (!(await (` + expression + `))) {
+			if (performance.now() > end) return false;
+			await new Promise((resolve) => setTimeout(resolve, 30));
+		}
+		return true;
+	})()`
+	loop = strings.Replace(loop, "Date.now()", "performance.now()", 1)
+	if !eval[bool](b, loop) {
+		b.t.Fatalf("it does not come to this: %s\n%s", expression, b.state())
+	}
+}
+
+// visible waits until an element of an id is shown.
+func (b *tab) visible(id string) {
+	b.t.Helper()
+	b.await(`(() => { const e = document.getElementById("` + id + `"); return e !== null && e.checkVisibility(); })()`)
+}
+
+func (b *tab) hidden(id string) {
+	b.t.Helper()
+	b.await(`!document.getElementById("` + id + `")?.checkVisibility()`)
+}
+
+// text waits until an element of an id says something that contains a text.
+func (b *tab) says(id, text string) {
+	b.t.Helper()
+	quoted, _ := json.Marshal(text)
+	b.await(`document.getElementById("` + id + `").innerText.includes(` + string(quoted) + `)`)
+}
+
+func (b *tab) click(id string) {
+	b.t.Helper()
+	b.visible(id)
+	b.do(chromedp.Click(chromedp.ID(id)))
+}
+
+// fill types a text into a field, in place of what is in it.
+func (b *tab) fill(id, text string) {
+	b.t.Helper()
+	b.visible(id)
+	b.do(chromedp.SetValue(chromedp.ID(id), text))
+}
+
+// push hands the worker a message, as the browser's push service does.
+func (b *tab) push(message []byte) {
+	b.t.Helper()
+	b.mu.Lock()
+	registration := b.registration
+	b.mu.Unlock()
+	b.call(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, serviceworker.DeliverPushMessage, serviceworker.DeliverPushMessageParams{
+			Origin: b.origin, RegistrationID: registration, Data: string(message),
+		})
+		return err
+	})
+}
+
+// A notification is one that the browser shows.
+type notification struct {
+	Title, Body, Tag string
+	Silent           *bool
+	Data             struct{ Stale, Repeated bool }
+}
+
+func (b *tab) notifications() []notification {
+	b.t.Helper()
+	return eval[[]notification](b, `navigator.serviceWorker.ready.then((r) => r.getNotifications())
+		.then((all) => all.map(({title, body, tag, silent, data}) => ({title, body, tag, silent, data})))`)
+}
+
+// notified waits until so many notifications are shown, and returns them.
+func (b *tab) notified(n int) []notification {
+	b.t.Helper()
+	b.await(fmt.Sprintf(`navigator.serviceWorker.ready.then((r) => r.getNotifications()).then((all) => all.length >= %d)`, n))
+	return b.notifications()
+}
+
+// stopWorker ends the worker, so that the next push starts it.
+func (b *tab) stopWorker() {
+	b.t.Helper()
+	b.call(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, serviceworker.StopAllWorkers, cdp.Empty{})
+		return err
+	})
+}
+
+// inWorker runs a script in the service worker and returns its value, which may be a promise.
+func inWorker[T any](b *tab, script string) T {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	for {
+		infos, err := chromedp.CallBrowser(ctx, target.GetTargets, target.GetTargetsParams{})
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		for _, info := range infos.TargetInfos {
+			if info.Type == "service_worker" && strings.HasPrefix(info.URL, b.origin) {
+				worker, stop := chromedp.NewContext(ctx, chromedp.WithTargetID(info.TargetID))
+				defer stop()
+				v, err := chromedp.Run(worker, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+				if err != nil {
+					b.t.Fatalf("in the worker: %v", err)
+				}
+				return v
+			}
+		}
+		if ctx.Err() != nil {
+			b.t.Fatal("there is no worker")
+		}
+	}
+}
+
+// A look is how the page is seen.
+type look struct {
+	width  int64
+	scheme string
+}
+
+var looks = []look{{360, "light"}, {360, "dark"}, {1280, "light"}, {1280, "dark"}}
+
+func (b *tab) see(l look) {
+	b.t.Helper()
+	b.call(func(ctx context.Context, target *chromedp.Target) error {
+		scale := 1.0
+		if l.width < 600 {
+			scale = 2
+		}
+		_, err := cdp.Call(ctx, target, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+			Width: l.width, Height: 780, DeviceScaleFactor: scale, Mobile: l.width < 600,
+		})
+		if err != nil {
+			return err
+		}
+		scheme := l.scheme
+		_, err = cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		})
+		return err
+	})
+}
+
+// picture takes the state of the page in every look, where the tests were told to, and sees that nothing is cut off.
+func (b *tab) picture(name string) {
+	b.t.Helper()
+	for _, l := range looks {
+		b.see(l)
+		if over := eval[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
+			b.t.Errorf("%s at %d px: %d px are beyond the right edge", name, l.width, over)
+		}
+		if *screenshots == "" {
+			continue
+		}
+		shot, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		file := filepath.Join(*screenshots, fmt.Sprintf("%s-%d-%s.png", name, l.width, l.scheme))
+		if err := os.WriteFile(file, shot, 0o644); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	b.see(looks[2])
+}
