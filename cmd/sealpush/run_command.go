@@ -116,8 +116,8 @@ func (j job) run() result {
 	return r
 }
 
-// wait passes signals on until the command has ended. atTerminal says that an interrupt is from its user, and shared that the
-// command has been sent what the keys send us.
+// wait passes signals on until the command has ended. atTerminal says that an interrupt is from its user, and shared
+// that the command has been sent what the keys send us.
 func (j job) wait(cmd *exec.Cmd, atTerminal, shared bool) result {
 	exited := make(chan struct{})
 	go func() {

@@ -34,8 +34,8 @@ func onTerminal() bool {
 	return false
 }
 
-// A terminal is a pseudo-terminal that the command has for itself, and which passes on what happens on ours. Standard error
-// has a second one, so that its end can be told from that of standard output.
+// A terminal is a pseudo-terminal that the command has for itself, and which passes on what happens on ours. Standard
+// error has a second one, so that its end can be told from that of standard output.
 type terminal struct {
 	ours        int // standard input
 	main        *os.File
