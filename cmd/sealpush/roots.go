@@ -29,7 +29,8 @@ func trustFallbackRoots() {
 	x509.SetFallbackRoots(pool)
 }
 
-// hasRoots reports whether the system surely has certificate authorities. Those that the environment names may not be there.
+// hasRoots reports whether the system surely has certificate authorities. Those that the environment names may not be
+// there.
 func hasRoots() bool {
 	switch {
 	case runtime.GOOS == "windows" || runtime.GOOS == "darwin":
