@@ -12,7 +12,7 @@ type Observation struct {
 	// Operation is "post" for a POST that was answered, "forward" for an alert that was handed to the push service, and
 	// "digest" for a digest.
 	Operation string
-	// Result is one of a fixed set of words, fit for a metric's label. Of a post, see [Results]:
+	// Result is one of a fixed set of words, fit for a metric's label. Of a post, see [PostResults]:
 	//
 	//	forwarded      the push service has taken it
 	//	coalesced      it is a copy of one that was just forwarded
@@ -34,8 +34,8 @@ type Observation struct {
 	Duration time.Duration
 }
 
-// Results are the words that the [Observation] of a post may have as its Result.
-func Results() []string {
+// PostResults are the words that the [Observation] of a post may have as its Result.
+func PostResults() []string {
 	return []string{"forwarded", "coalesced", "suppressed", "digested", "rate_limited", "device_gone", "not_forwarded", "invalid", "unavailable"}
 }
 

@@ -68,8 +68,8 @@ func TestObservations(t *testing.T) {
 			var got []string
 			for _, o := range seen {
 				got = append(got, fmt.Sprint(o.Operation, " ", o.Result, " ", o.Status, " ", o.Duration))
-				if o.Operation == "post" && !slices.Contains(relay.Results(), o.Result) {
-					t.Errorf("%q is not among Results", o.Result)
+				if o.Operation == "post" && !slices.Contains(relay.PostResults(), o.Result) {
+					t.Errorf("%q is not among PostResults", o.Result)
 				}
 				if o.Start.IsZero() {
 					t.Error("no start")

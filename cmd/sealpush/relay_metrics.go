@@ -32,7 +32,7 @@ type metrics struct {
 
 func newMetrics(devices func() int) *metrics {
 	m := &metrics{devices: devices, posts: map[string]uint64{}, forwards: map[[2]string]uint64{}}
-	for _, result := range relay.Results() {
+	for _, result := range relay.PostResults() {
 		m.posts[result] = 0 // a rate of what has never happened is 0, and not unknown
 	}
 	for _, operation := range []string{"forward", "digest"} {
