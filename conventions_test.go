@@ -16,6 +16,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/sealpush/sealpush/integrations/alertmanager"
 	slogpage "github.com/sealpush/sealpush/integrations/slog"
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/pushauth"
@@ -67,7 +68,7 @@ func TestConventionsOptions(t *testing.T) {
 	}
 }
 
-// isOption reports whether a type is a func(*x) error, with an x that is not exported.
+// isOption reports whether a type is a func(*config) error, or func(*thingConfig) error.
 func isOption(t ast.Expr) bool {
 	function, ok := t.(*ast.FuncType)
 	if !ok || function.Params.NumFields() != 1 || function.Results.NumFields() != 1 {
@@ -79,7 +80,7 @@ func isOption(t ast.Expr) bool {
 	}
 	config, ok := pointer.X.(*ast.Ident)
 	result, isIdent := function.Results.List[0].Type.(*ast.Ident)
-	return ok && !config.IsExported() && isIdent && result.Name == "error"
+	return ok && !config.IsExported() && strings.HasSuffix(strings.ToLower(config.Name), "config") && isIdent && result.Name == "error"
 }
 
 // A comment takes at most 120 columns after the indentation and the slashes.
@@ -134,6 +135,7 @@ func TestConventionsNilOption(t *testing.T) {
 			return err
 		},
 		"relay":           func() error { _, err := relay.New(nil); return err },
+		"alertmanager":    func() error { _, err := alertmanager.New(notifier, nil); return err },
 		"NewBridge":       func() error { _, err := relay.NewBridge(nil); return err },
 		"NewTokenService": func() error { _, err := relay.NewTokenService(nil); return err },
 		"apns":            func() error { _, err := apns.New(&apns.Key{}, "topic", nil); return err },

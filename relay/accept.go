@@ -203,7 +203,9 @@ func (r *Relay) await(p page, lease uint64) (failure *failedForward, known bool,
 func (r *Relay) forward(e Envelope) *failedForward {
 	ctx, cancel := context.WithTimeout(r.life, leaseTime)
 	defer cancel()
+	start := r.config.observedNow()
 	err := r.config.forwarder.Forward(ctx, e)
+	r.config.observeForward("forward", err, start)
 	if err == nil {
 		return nil
 	}
@@ -223,7 +225,9 @@ func (r *Relay) digest(e Envelope, due bool) *reply {
 	}
 	ctx, cancel := context.WithTimeout(r.life, leaseTime)
 	defer cancel()
+	start := r.config.observedNow()
 	err := r.config.forwarder.(Digester).ForwardDigest(ctx, e.Device) // as New has checked
+	r.config.observeForward("digest", err, start)
 	if err != nil {
 		r.config.log().Warn("relay: digest not forwarded", "collapse_id", e.CollapseID, "error", err)
 	}

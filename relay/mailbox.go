@@ -117,7 +117,7 @@ func WithMailboxOrigins(origins ...string) MailboxOption {
 	}
 }
 
-// WithMaxMailboxes sets how many mailboxes there can be at once: 1000 unless it is set. Each takes up to 17 kB of
+// WithMaxMailboxes sets how many mailboxes there can be at once: 1000 unless it is set. Each takes up to 18 kB of
 // memory.
 func WithMaxMailboxes(n int) MailboxOption {
 	return func(c *mailboxConfig) error {
@@ -405,7 +405,8 @@ func (m *Mailboxes) fetch(w http.ResponseWriter, r *http.Request, id, part strin
 		refuseGone(w)
 	case <-wait.C:
 		w.WriteHeader(http.StatusNoContent)
-	case <-r.Context().Done():
+	case <-r.Context().Done(): // the client has gone
+		w.WriteHeader(http.StatusNoContent)
 	}
 }
 

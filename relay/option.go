@@ -15,6 +15,7 @@ type config struct {
 	state     State
 	maxCap    int // characters of ciphertext
 	logger    *slog.Logger
+	observer  func(Observation)
 }
 
 func newConfig(opts []Option) (config, error) {

@@ -26,8 +26,8 @@ type State interface {
 	// no time. A record that stays as it was need not be written.
 	//
 	// A key is 32 hex digits, made from a device token that it does not reveal. Now is the relay's clock. An error
-	// means that nothing was changed, or that it is not known; [ErrStateFull] that there is no room for one more
-	// device.
+	// means that nothing was changed, or that nobody knows whether it was; [ErrStateFull] means that there is no room
+	// for another device.
 	Update(ctx context.Context, now time.Time, key string, change ChangeFunc) error
 }
 
@@ -35,7 +35,7 @@ type State interface {
 type ChangeFunc func(record []byte) (changed []byte, until time.Time)
 
 // ErrStateFull is returned by [State.Update] when the state keeps as many devices as it may. The relay then answers
-// 503, since to let a post pass would be to let it pass without limits.
+// 503, because a post that cannot be counted would pass without limits.
 var ErrStateFull = errors.New("relay: the state keeps as many devices as it may")
 
 // stateKey is what a state knows a device by.
@@ -81,6 +81,9 @@ func NewMemoryState(maxDevices int) (*MemoryState, error) {
 	}
 	return &MemoryState{maxDevices: int64(maxDevices), seed: maphash.MakeSeed()}, nil
 }
+
+// Devices is how many devices the state keeps now.
+func (s *MemoryState) Devices() int { return int(s.devices.Load()) }
 
 // Update is [State.Update].
 func (s *MemoryState) Update(_ context.Context, now time.Time, key string, change ChangeFunc) error {

@@ -29,9 +29,9 @@ const (
 // /.well-known/jwks.json, POST /clients, DELETE /clients/{id} and GET /health. Paths, member names and the word
 // "Bearer" are taken as they are written here, and every other method or path is answered 404, as by the deployed one.
 //
-// It keeps its clients in memory, of their secrets a PBKDF2-SHA256 hash each. Wrong credentials cost it next to
-// nothing, since a secret says by itself that this service has made it; right ones are checked one at a time, and 429
-// is the answer to a client of which 8 requests wait.
+// It keeps its clients in memory, with a PBKDF2-SHA256 hash of each secret. A secret contains a tag that shows who made
+// it, so a wrong one is refused at almost no cost. A right one takes a hash; one hash is computed at a time, and a
+// client of which 8 requests wait is answered 429.
 type TokenService struct {
 	config      tokenConfig
 	clients     *tokenClients

@@ -74,7 +74,7 @@ func WithTimeout(d time.Duration) Option {
 // WithPatience bounds how long a Send waits for its first connection to the relay, while names are looked up, dials
 // fail, or the relay hangs up before anything was sent. It is one wait for the whole Send: when it ends, every device
 // that waits has its error. An answer of the relay starts it anew. The default is the timeout of a POST, the longest 9
-// minutes. What another attempt would not change ends it at once: TLS errors and a proxy's refusal.
+// minutes. TLS errors and a proxy's refusal end it at once, because another attempt would fail in the same way.
 func WithPatience(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 || d > maxPatience {

@@ -34,6 +34,12 @@
 // refuses a ciphertext of more than 3000 characters: the alert is posted once more, with at most 3000; see
 // [WithMaxCiphertext].
 //
+// # Storms, and watching
+//
+// A relay refuses what comes beyond some 60 alerts at once for one phone. With
+// [WithStormGuard] a Notifier holds back a part of a storm, sums it up in one alert,
+// and keeps room for what is critical. [WithObserver] tells of each alert, for metrics.
+//
 // # Connections
 //
 // A [Client] keeps its connections, so that alerts within a second of each other share them. An HTTP/1.1 connection

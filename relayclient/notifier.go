@@ -42,18 +42,18 @@ func NewNotifier(client *Client, registry *pairing.Registry, host string, opts .
 		}
 		host = name
 	}
-	var settings notifierSettings
+	var config notifierConfig
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, errors.New("relayclient: an option is nil")
 		}
-		if err := opt(&settings); err != nil {
+		if err := opt(&config); err != nil {
 			return nil, err
 		}
 	}
 	n := &Notifier{client: client, registry: registry, host: host}
-	if settings.stormBurst > 0 {
-		n.storm = newStormGuard(n, settings.stormBurst)
+	if config.stormBurst > 0 {
+		n.storm = newStormGuard(n, config.stormBurst)
 	}
 	return n, nil
 }

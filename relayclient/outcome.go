@@ -38,8 +38,8 @@ type Outcome struct {
 	DeviceID string
 	// Status is the relay's HTTP status, or 0 when there was no answer.
 	Status int
-	// Relay is what a relay that accepted the alert said of it. Only Forwarded, or nothing, can make the phone ring;
-	// nothing is said by a relay that does not keep to the protocol. It is the relay's word, which nobody can check.
+	// Relay is what the relay said when it accepted the alert. It is empty for a relay that does not follow the
+	// protocol. The phone rings only if it is Forwarded or empty. Nobody can check what the relay says.
 	Relay RelayOutcome
 	// TrimmedToFloor means that the relay refuses more than 3000 characters of ciphertext, and the alert was cut to fit
 	// them: see WithMaxCiphertext.

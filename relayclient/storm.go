@@ -46,9 +46,9 @@ const (
 const summaryName = "alerts held back"
 
 // A NotifierOption changes a default of [NewNotifier].
-type NotifierOption func(*notifierSettings) error
+type NotifierOption func(*notifierConfig) error
 
-type notifierSettings struct {
+type notifierConfig struct {
 	stormBurst int // 0 for no guard
 }
 
@@ -73,11 +73,11 @@ type notifierSettings struct {
 //
 // At exit, [Notifier.Close] sends what is owed. What is kept of the alerts is a few kilobytes, however many they are.
 func WithStormGuard(burst int) NotifierOption {
-	return func(s *notifierSettings) error {
+	return func(c *notifierConfig) error {
 		if burst < minStormBurst || burst > maxStormBurst {
 			return fmt.Errorf("relayclient: WithStormGuard: a burst of %d alerts: must be %d to %d", burst, minStormBurst, maxStormBurst)
 		}
-		s.stormBurst = burst
+		c.stormBurst = burst
 		return nil
 	}
 }

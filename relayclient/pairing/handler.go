@@ -19,17 +19,17 @@ import (
 type Tester func(ctx context.Context, deviceID string) (status int, err error)
 
 // HandlerOption changes how [Handler] serves.
-type HandlerOption func(*handler) error
+type HandlerOption func(*handlerConfig) error
 
 // WithCaller tells the handler who makes a request: caller returns the label of the token that the request was let in
 // with, which becomes CreatedBy and UpdatedBy of the phones it pairs. Without it they are "", null in JSON. Requests
 // call it at the same time.
 func WithCaller(caller func(*http.Request) string) HandlerOption {
-	return func(h *handler) error {
+	return func(c *handlerConfig) error {
 		if caller == nil {
 			return errors.New("pairing: WithCaller: the function is nil")
 		}
-		h.caller = caller
+		c.caller = caller
 		return nil
 	}
 }
@@ -38,8 +38,8 @@ func WithCaller(caller func(*http.Request) string) HandlerOption {
 // it; others are answered 403. A phone whose CreatedBy is "" can be changed by nobody. It needs [WithCaller]. Listing
 // and test alerts stay open to all callers.
 func WithOwnDevicesOnly() HandlerOption {
-	return func(h *handler) error {
-		h.ownOnly = true
+	return func(c *handlerConfig) error {
+		c.ownOnly = true
 		return nil
 	}
 }
@@ -51,8 +51,8 @@ func WithOwnDevicesOnly() HandlerOption {
 // A browser asks before it sends such a request, with OPTIONS and without Authorization: a check in front of the
 // handler lets OPTIONS pass. What that check refuses, a page cannot read.
 func WithOrigins(origins ...string) HandlerOption {
-	return func(h *handler) (err error) {
-		if h.origins, err = crossorigin.Parse(origins...); err != nil {
+	return func(c *handlerConfig) (err error) {
+		if c.origins, err = crossorigin.Parse(origins...); err != nil {
 			return fmt.Errorf("pairing: WithOrigins: %w", err)
 		}
 		return nil
@@ -85,7 +85,7 @@ func Handler(reg *Registry, test Tester, opts ...HandlerOption) (http.Handler, e
 		if opt == nil {
 			return nil, errors.New("pairing: an option is nil")
 		}
-		if err := opt(h); err != nil {
+		if err := opt(&h.handlerConfig); err != nil {
 			return nil, err
 		}
 	}
@@ -110,8 +110,13 @@ func Handler(reg *Registry, test Tester, opts ...HandlerOption) (http.Handler, e
 }
 
 type handler struct {
-	reg     *Registry
-	test    Tester
+	handlerConfig
+	reg  *Registry
+	test Tester
+}
+
+// handlerConfig is what the options set.
+type handlerConfig struct {
 	caller  func(*http.Request) string
 	ownOnly bool
 	origins crossorigin.Origins

@@ -80,6 +80,9 @@ func ParseLink(text string) (Link, error) {
 	if err != nil {
 		return Link{}, err
 	}
+	if members["url"] == nil && members["mailbox"] != nil {
+		return Link{}, &FieldError{Field: "link", Reason: "is for a page in a browser: open it there"}
+	}
 	var name, address, token string
 	for _, member := range []struct {
 		name     string

@@ -63,6 +63,9 @@ func ParseWebLink(text string) (WebLink, error) {
 	if err != nil {
 		return WebLink{}, err
 	}
+	if members["mailbox"] == nil && members["url"] != nil {
+		return WebLink{}, &FieldError{Field: "link", Reason: "is to a pairing API, and names no mailbox"}
+	}
 	var l WebLink
 	var key, invited string
 	for _, member := range []struct {

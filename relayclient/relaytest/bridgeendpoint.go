@@ -59,15 +59,15 @@ func relayEndpoint(r *http.Request) BridgeEndpoint {
 	return ""
 }
 
-// Script lines up an answer for the next requests to an endpoint, as many as times says ([Always]: all from now on),
-// after those lined up before. A service that cannot be reached is one that drops them ([Answer].Drop). It panics on an
-// endpoint that there is not.
+// Script sets the answer to the next requests to an endpoint, as many as times says ([Always]: all from now on). It
+// takes effect after the answers that were set before. A script that drops them ([Answer].Drop) makes the service look
+// unreachable. It panics on an endpoint that there is not.
 func (s *BridgeService) Script(endpoint BridgeEndpoint, times int, a Answer) {
 	s.endpoints.mustKnow(endpoint)
 	s.endpoints.script.add(string(endpoint), times, a)
 }
 
-// ClearScript forgets the answers that were lined up, for every endpoint. Requests that one of them holds stay held.
+// ClearScript forgets the answers that were set, for every endpoint. Requests that one of them holds stay held.
 func (s *BridgeService) ClearScript() { s.endpoints.script.clear() }
 
 // RequestCount is the number of requests that an endpoint was sent: also those that it refused, and those that had a

@@ -92,7 +92,7 @@ func (s *BridgeService) FailDevice(deviceToken, reason string) {
 }
 
 // KillDevice makes a device token dead, as after the app is deleted: the next push to it says "removed", and the relay
-// forgets the device. Registered anew, the token works again.
+// forgets the device. When it is registered again, the token works again.
 func (s *BridgeService) KillDevice(deviceToken string) {
 	s.phones.mu.Lock()
 	defer s.phones.mu.Unlock()

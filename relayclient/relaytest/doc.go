@@ -42,9 +42,10 @@
 //
 // # How often a phone is paged
 //
-// A relay owns what a phone gets to see of a flood: it coalesces, suppresses and limits as the hosted relay does (see
-// [relay.Policy]). So a test that sends one alert twice finds one message, and the second answer says "coalesced". A
-// test that wants every alert to arrive says [WithoutPolicy]; in a bubble it can also let the windows pass.
+// A relay decides how many alerts of a flood reach a phone: it coalesces, suppresses and limits as the hosted relay
+// does (see [relay.Policy]). So a test that sends one alert twice finds one message, and the second answer says
+// "coalesced". With [WithoutPolicy] every alert arrives; in a bubble a test can also wait until the windows have
+// passed.
 //
 // A relay forwards to its own inbox, from which phones in other processes fetch through [Relay.InboxHandler]. The relay
 // itself is package relay's: with [WithRelay] a test sets it up.
@@ -57,8 +58,8 @@
 // # Bubbles
 //
 // By default a server listens on the loopback interface. With [InMemory] it does not use the network, and its Client
-// reaches it inside a testing/synctest bubble, where a test waits out ten minutes in no time. All that waits here goes
-// by the bubble's clock.
+// reaches it inside a testing/synctest bubble, where waiting for ten minutes takes no time. All timers here use the
+// bubble's clock.
 //
 // # Concurrency
 //

@@ -24,21 +24,21 @@ import (
 type Phone struct {
 	// Behind a function, because fmt calls no methods on unexported fields of a caller's struct, but looks through a
 	// pointer.
-	secrets func() phoneSecrets
+	secrets func() phoneConfig
 }
 
-type phoneSecrets struct {
+type phoneConfig struct {
 	key   seal.PrivateKey
 	token string
 }
 
 // A PhoneOption sets up a [Phone].
-type PhoneOption func(*phoneSecrets) error
+type PhoneOption func(*phoneConfig) error
 
 // WithPrivateKey gives the phone a key of either suite instead of a fresh one of x25519: seal.XWing.GenerateKey(), or
 // one that was made before, to read what was sealed to it in an earlier run. The zero key is refused.
 func WithPrivateKey(key seal.PrivateKey) PhoneOption {
-	return func(s *phoneSecrets) error {
+	return func(s *phoneConfig) error {
 		if key.Public().IsZero() {
 			return errors.New("WithPrivateKey: the zero key")
 		}
@@ -49,7 +49,7 @@ func WithPrivateKey(key seal.PrivateKey) PhoneOption {
 
 // WithPushToken gives the phone a push token: 16 to 512 hex digits. Anything else is refused.
 func WithPushToken(token string) PhoneOption {
-	return func(s *phoneSecrets) error {
+	return func(s *phoneConfig) error {
 		if _, err := apns.DeviceName(token); err != nil {
 			return fmt.Errorf("WithPushToken: the token %w", err)
 		}
@@ -63,14 +63,14 @@ func WithPushToken(token string) PhoneOption {
 func NewPhone(opts ...PhoneOption) *Phone {
 	var raw [32]byte
 	rand.Read(raw[:])
-	secrets := phoneSecrets{key: seal.GenerateKey(), token: hex.EncodeToString(raw[:])}
+	secrets := phoneConfig{key: seal.GenerateKey(), token: hex.EncodeToString(raw[:])}
 	for _, opt := range opts {
 		if opt == nil {
 			must(errNilOption)
 		}
 		must(opt(&secrets))
 	}
-	return &Phone{func() phoneSecrets { return secrets }}
+	return &Phone{func() phoneConfig { return secrets }}
 }
 
 // PublicKey is what the phone hands over at pairing, for alerts to be sealed to.

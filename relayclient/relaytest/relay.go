@@ -74,8 +74,8 @@ func WithHistory(n int) RelayOption {
 	})
 }
 
-// WithoutRequests keeps no requests, and messages as before. A relay that strangers can reach wants it: what they send
-// is not to be kept for them, headers least of all.
+// WithoutRequests keeps no requests, and messages as before. Use it for a relay that strangers can reach, so that their
+// requests are not kept, nor the credentials in the headers.
 func WithoutRequests() RelayOption {
 	return relayOption(func(c *relayConfig) error {
 		c.requests = 0
@@ -157,8 +157,8 @@ func (r *Relay) Client() *http.Client {
 // be called more than once; inboxes and records stay readable.
 func (r *Relay) Close() { r.close() }
 
-// Script lines up an answer for the next requests, as many as times says ([Always]: all from now on), after those lined
-// up before.
+// Script sets the answer to the next requests, as many as times says ([Always]: all from now on). It takes effect after
+// the answers that were set before.
 func (r *Relay) Script(times int, a Answer) { r.script.add("", times, a) }
 
 // ScriptDevice is like [Relay.Script] for envelopes to one device token, in either case. It goes before what is
@@ -167,7 +167,7 @@ func (r *Relay) ScriptDevice(deviceToken string, times int, a Answer) {
 	r.script.add(strings.ToLower(deviceToken), times, a)
 }
 
-// ClearScript forgets the answers that were lined up. Requests that one of them holds stay held.
+// ClearScript forgets the answers that were set. Requests that one of them holds stay held.
 func (r *Relay) ClearScript() { r.script.clear() }
 
 // maxBody is how much of a body is recorded, in bytes: one more than an envelope may have.
