@@ -24,7 +24,7 @@ const (
 // commands are all that the tool can do, in the order in which help lists them.
 func commands() []command {
 	return []command{
-		pairCommand(), devicesCommand(), runCommand(), alertmanagerCommand(),
+		pairCommand(), devicesCommand(), runCommand(), sendCommand(), alertmanagerCommand(),
 		doctorCommand(), relayCommand(), phoneCommand(), conformanceCommand(),
 		configCommand(), completionCommand(), manCommand(), versionCommand(), helpCommand(),
 	}

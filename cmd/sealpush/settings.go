@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/BurntSushi/toml"
@@ -83,6 +84,12 @@ func (s *settings) patience(value *patience) {
 	s.shared["patience"] = true
 }
 
+// spool declares -spool.
+func (s *settings) spool(value *string) {
+	s.flags.StringVar(value, "spool", "", "`directory` for alerts that could not be posted, which the next run or send posts")
+	s.shared["spool"], s.paths["spool"] = true, beside
+}
+
 // secretVar declares a flag of the command's own that is never printed.
 func (s *settings) secretVar(value *string, name, usage string) {
 	s.flags.StringVar(value, name, "", usage)
@@ -151,7 +158,8 @@ func (s *settings) parse(args []string, getenv func(string) string) error {
 		if optional && errors.Is(err, fs.ErrPermission) {
 			s.unread = append(s.unread, path)
 		}
-		if optional && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)) {
+		absent := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) // as of a HOME that is /dev/null
+		if optional && (absent || errors.Is(err, fs.ErrPermission)) {
 			continue
 		}
 		problems = append(problems, err)
