@@ -8,6 +8,7 @@ require (
 	github.com/golang-jwt/jwt/v5 v5.3.1
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/sealpush/sealpush v0.0.0
+	github.com/sealpush/sealpush/webphone v0.0.0
 	golang.org/x/net v0.62.0
 	golang.org/x/term v0.48.0
 	modernc.org/sqlite v1.62.0
@@ -15,6 +16,7 @@ require (
 
 require (
 	github.com/MicahParks/jwkset v0.11.4 // indirect
+	github.com/SherClockHolmes/webpush-go v1.4.0 // indirect
 	github.com/cloudflare/circl v1.6.5 // indirect
 	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
@@ -37,4 +39,7 @@ require (
 	modernc.org/memory v1.12.1 // indirect
 )
 
-replace github.com/sealpush/sealpush => ../..
+replace (
+	github.com/sealpush/sealpush => ../..
+	github.com/sealpush/sealpush/webphone => ../../webphone
+)
