@@ -19,6 +19,7 @@ var arrows = map[string][]string{
 	"":                                  {},
 	"secret":                            {},
 	"seal":                              {},
+	"integrations/alertmanager":         {"payload", "relayclient", "relayclient/pairing", "internal/input", "internal/requestbody"},
 	"integrations/slog":                 {"payload", "relayclient"},
 	"payload":                           {},
 	"docs":                              {},

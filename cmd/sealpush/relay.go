@@ -29,9 +29,9 @@ const (
 var clientIDPattern = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 type relayOptions struct {
-	addr, baseURL, clientID string
-	apple                   apple
-	web                     web
+	addr, baseURL, clientID, metrics string
+	apple                            apple
+	web                              web
 }
 
 func relayCommand() command {
@@ -60,6 +60,7 @@ With a key of Apple's it forwards to Apple's phones, with or without -web:
 			s.flags.StringVar(&opts.addr, "addr", "127.0.0.1:8080", "`address` to listen on; port 0 takes a free one")
 			s.flags.StringVar(&opts.baseURL, "url", "", "base `URL` by which others reach that address (default: the address itself)")
 			s.flags.StringVar(&opts.clientID, "client", "bridge-home-office", "without -web: `id` of the bridge that may push")
+			s.flags.StringVar(&opts.metrics, "metrics", "", "`address` on which to serve Prometheus GET /metrics, apart from all others (default: nowhere)")
 			opts.apple.addFlags(s.flags)
 			opts.web.addFlags(s)
 			return func(ctx context.Context, args []string) error {
@@ -101,12 +102,33 @@ func (opts relayOptions) run(ctx context.Context) error {
 		baseURL = "http://" + reachable(listener.Addr().(*net.TCPAddr))
 	}
 
+	var observed []relay.Option
+	metricsURL := "" // where they are served
+	if opts.metrics != "" {
+		var devices func() int // nil with -web: the state is a database
+		if !opts.web.on {
+			state, err := relay.NewMemoryState(relay.DefaultMaxDevices)
+			if err != nil {
+				return err
+			}
+			devices = state.Devices
+			observed = append(observed, relay.WithState(state))
+		}
+		m := newMetrics(devices)
+		observed = append(observed, relay.WithObserver(m.observe))
+		serving, stop := context.WithCancel(ctx)
+		defer stop()
+		if metricsURL, err = serveMetrics(serving, opts.metrics, m); err != nil {
+			return err
+		}
+	}
+
 	mux := http.NewServeMux()
 	server := newRelayServer(logged(mux))
 	alerts := &counter{}
 	mux.Handle(sealedPath, http.StripPrefix(sealedPath, alerts))
 	mux.Handle("/pair", relay.PairPage())
-	g := guide{Base: baseURL, Sealed: baseURL + sealedPath, Destination: opts.apple.destination()}
+	g := guide{Base: baseURL, Sealed: baseURL + sealedPath, Destination: opts.apple.destination(), Metrics: metricsURL}
 	if forwarder != nil {
 		defer forwarder.Close()
 		association, err := relay.AppSiteAssociation(opts.apple.team + "." + opts.apple.topic)
@@ -126,7 +148,7 @@ func (opts relayOptions) run(ctx context.Context) error {
 			return err
 		}
 		defer web.close()
-		sealed, err := relay.New(relay.WithForwarder(web.forwarder), relay.WithState(web.state))
+		sealed, err := relay.New(append(observed, relay.WithForwarder(web.forwarder), relay.WithState(web.state))...)
 		if err != nil {
 			return err
 		}
@@ -139,20 +161,20 @@ func (opts relayOptions) run(ctx context.Context) error {
 		}
 		g.Web, g.Destination = true, opts.web.destination(opts.apple)
 	case forwarder != nil:
-		sealed, err := relay.New(relay.WithForwarder(forwarder))
+		sealed, err := relay.New(append(observed, relay.WithForwarder(forwarder))...)
 		if err != nil {
 			return err
 		}
 		defer sealed.Close()
 		alerts.next = sealed
 	default:
-		sealed := relaytest.NewUnstartedRelay(relaytest.WithoutRequests())
+		sealed := relaytest.NewUnstartedRelay(relaytest.WithoutRequests(), relaytest.WithRelay(observed...))
 		defer sealed.Close()
 		alerts.next = sealed
 		g.Inbox = baseURL + inboxPath
 		mux.Handle(inboxPath, sealed.InboxHandler())
-		// Or a phone that waits for alerts would hold it up. On their way to
-		// Apple, alerts are waited for: no daemon posts them again.
+		// Or a phone that waits for alerts would hold it up. On their way to Apple, alerts are waited for: no daemon
+		// posts them again.
 		server.RegisterOnShutdown(sealed.Close)
 	}
 	if !opts.web.on { // bridges are for trying out, not for the public
@@ -180,12 +202,11 @@ func (opts relayOptions) run(ctx context.Context) error {
 	return server.Shutdown(ctx)
 }
 
-// maxConnections is how many daemons, bridges and others are served at once. More
-// wait until one of them is done or timed out.
+// maxConnections is how many daemons, bridges and others are served at once. More wait until one of them is done or
+// timed out.
 const maxConnections = 1000
 
-// newRelayServer bounds every request. A forward may take 30 s, as may a phone's wait
-// for its next message.
+// newRelayServer bounds every request. A forward may take 30 s, as may a phone's wait for its next message.
 func newRelayServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           handler,

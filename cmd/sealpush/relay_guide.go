@@ -6,11 +6,11 @@ import (
 	"text/template"
 )
 
-// guide is what a reader needs to use the relays. It shows the client's secret:
-// this is the once that a token service shows it.
+// guide is what a reader needs to use the relays. It shows the client's secret: this is the once that a token service
+// shows it.
 type guide struct {
-	Base, Sealed, Destination, Inbox, Token, Push string
-	ClientID, ClientSecret                        string
+	Base, Sealed, Destination, Inbox, Token, Push, Metrics string
+	ClientID, ClientSecret                                 string
 
 	Web        bool
 	Invitation string // a link, or "" where it is not to be shown
@@ -18,7 +18,8 @@ type guide struct {
 
 var webGuideTemplate = template.Must(template.New("web guide").Parse(`Sealed relay    {{.Sealed}}
   forwards to   {{.Destination}}
-Web phone       {{.Base}}/phone
+Web phone       {{.Base}}/phone{{with .Metrics}}
+Metrics         {{.}}{{end}}
 {{with .Invitation}}Invitation      {{.}}
 {{else}}Invitation      is in the link that -show-invitation prints
 {{end}}{{if not .Reachable}}
@@ -35,14 +36,14 @@ Ready. Control-C stops it.
 // Reachable reports whether browsers subscribe at the relay.
 func (g guide) Reachable() bool { return subscribable(g.Base) }
 
-// The curl lines are those of the bridge protocol's manual test, with sed in
-// jq's place, which not everybody has. They carry no comments, at which an
-// interactive zsh would stumble.
+// The curl lines are those of the bridge protocol's manual test, with sed in jq's place, which not everybody has. They
+// carry no comments, at which an interactive zsh would stumble.
 var guideTemplate = template.Must(template.New("guide").Parse(`Sealed relay    {{.Sealed}}
   forwards to   {{.Destination}}{{with .Inbox}}
   inbox         {{.}}{{end}}
 Token service   {{.Token}}
-Push relay      {{.Push}}
+Push relay      {{.Push}}{{with .Metrics}}
+Metrics         {{.}}{{end}}
 
 For the common.toml of a bridge:
 

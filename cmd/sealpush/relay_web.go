@@ -61,8 +61,8 @@ func isPostgres(state string) bool {
 	return strings.HasPrefix(state, "postgres://") || strings.HasPrefix(state, "postgresql://")
 }
 
-// list splits what is separated by commas.
-func list(text string) []string {
+// commaSeparated splits what is separated by commas.
+func commaSeparated(text string) []string {
 	var items []string
 	for item := range strings.SplitSeq(text, ",") {
 		if item = strings.TrimSpace(item); item != "" {
@@ -74,7 +74,7 @@ func list(text string) []string {
 
 func networks(flag, text string) ([]netip.Prefix, error) {
 	var prefixes []netip.Prefix
-	for _, item := range list(text) {
+	for _, item := range commaSeparated(text) {
 		prefix, err := netip.ParsePrefix(item)
 		if err != nil {
 			return nil, usagef("-%s takes networks, such as 10.1.0.0/16 or fd00::/8, separated by commas", flag)
@@ -142,11 +142,11 @@ func (w *webRelay) fill(ctx context.Context, o *web, dialect relay.Dialect, base
 	if err != nil {
 		return err
 	}
-	w.subscriptions, err = webpush.NewSubscriptions(w.forwarder, w.invitation, webpush.WithClientAddress(addressOf), webpush.WithOrigins(list(o.origins)...))
+	w.subscriptions, err = webpush.NewSubscriptions(w.forwarder, w.invitation, webpush.WithClientAddress(addressOf), webpush.WithOrigins(commaSeparated(o.origins)...))
 	if err != nil {
 		return usageError{err}
 	}
-	w.mailboxes, err = relay.NewMailboxes(relay.WithClientAddress(addressOf), relay.WithMailboxOrigins(list(o.origins)...))
+	w.mailboxes, err = relay.NewMailboxes(relay.WithClientAddress(addressOf), relay.WithMailboxOrigins(commaSeparated(o.origins)...))
 	return err
 }
 
@@ -221,7 +221,7 @@ func (o *web) forwarderOptions(fallback relay.Forwarder) ([]webpush.Option, erro
 		return nil, err
 	}
 	opts := []webpush.Option{webpush.WithPrivateNetworks(allowed...)}
-	for _, service := range list(o.services) {
+	for _, service := range commaSeparated(o.services) {
 		opts = append(opts, webpush.WithPushService(service))
 	}
 	if fallback != nil {

@@ -181,7 +181,7 @@ func (r *relayProcess) stop(t *testing.T) {
 // One address serves all that the page and sealpush pair ask for, and nothing of the
 // services for bridges, which are for trying out.
 func TestOneAddressServesTheWebPhone(t *testing.T) {
-	r := startWeb(t, webpushtest.New(t), "-state", t.TempDir())
+	r := startWeb(t, webpushtest.New(t), "-state", t.TempDir(), "-metrics", "127.0.0.1:0")
 	if strings.Contains(r.guide, "/phone#") || !strings.Contains(r.guide, "-show-invitation") {
 		t.Errorf("an invitation goes where nobody asked for it:\n%s", r.guide)
 	}
@@ -193,6 +193,17 @@ func TestOneAddressServesTheWebPhone(t *testing.T) {
 		if status, _ := ask(t, r, http.MethodGet, path, "", ""); status != want {
 			t.Errorf("GET %s: %d, want %d", path, status, want)
 		}
+	}
+	_, metrics, _ := strings.Cut(r.guide, "Metrics ")
+	metrics, _, _ = strings.Cut(strings.TrimSpace(metrics), "\n")
+	resp, err := http.Get(metrics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil || !bytes.Contains(text, []byte("sealpush_relay_posts_total")) || bytes.Contains(text, []byte("sealpush_relay_devices")) {
+		t.Errorf("%s: %v\n%s", metrics, err, text)
 	}
 	id := make([]byte, 16)
 	rand.Read(id)

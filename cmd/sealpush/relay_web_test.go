@@ -52,7 +52,7 @@ func TestStateOfAConfiguration(t *testing.T) {
 	if got, want := s.flags.Lookup("state").Value.String(), filepath.Join(filepath.Dir(config), "state"); got != want {
 		t.Errorf("state %s, want %s", got, want)
 	}
-	if s.flags.Lookup("web").Value.String() != "true" || len(list(s.flags.Lookup("push-service").Value.String())) != 2 {
+	if s.flags.Lookup("web").Value.String() != "true" || len(commaSeparated(s.flags.Lookup("push-service").Value.String())) != 2 {
 		t.Error("not as the file says")
 	}
 	if got := stateBeside("/etc/sealpush", "postgres://db/relay"); got != "postgres://db/relay" {

@@ -10,6 +10,8 @@
 //
 //	go run ./examples/daemon -relay URL -every 1h -job 'backup=/usr/local/bin/backup --all'
 //
+// With -link it shows a pairing link in the terminal.
+//
 // The files are in sealpush-examples in the user's configuration, which on Linux is ~/.config/sealpush-examples:
 // devices.json with the paired phones, and token, which the phone reads from there too.
 package main
@@ -47,6 +49,9 @@ func main() {
 	opts, err := parseOptions(os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {
 		return
+	}
+	if err == nil && opts.link && !isTerminal(os.Stdout) {
+		err = errors.New("-link shows a secret, which is not for a file or a log: use it in a terminal")
 	}
 	if err == nil {
 		err = serve(ctx, opts, os.Stdout)
@@ -94,7 +99,7 @@ func serve(ctx context.Context, opts options, out io.Writer) error {
 	if err != nil {
 		return err // find a faulty registry now, not when an alert is due
 	}
-	notifier, err := relayclient.NewNotifier(client, registry, "")
+	notifier, err := relayclient.NewNotifier(client, registry, "", relayclient.WithStormGuard(30)) // half of what a relay takes at once
 	if err != nil {
 		return err
 	}
@@ -114,9 +119,19 @@ func serve(ctx context.Context, opts options, out io.Writer) error {
 	reporter := newReporter(notifier)
 	scheduler := &scheduler{dag: opts.dag, jobs: opts.jobs, every: opts.every, reporter: reporter}
 	guide.print(out)
+	if opts.link {
+		if err := showLink(out, addr, relayURL, opts.callers[0]); err != nil {
+			return err
+		}
+	}
 	return work(ctx, server, listener, func(ctx context.Context) {
 		scheduler.run(ctx, now)
 		reporter.close()
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		defer cancel()
+		if err := notifier.Close(closing); err != nil {
+			slog.Warn("stopping: nobody was told of some alerts", "error", err)
+		}
 		client.Close() // its idle connections would delay the server's shutdown
 	})
 }
