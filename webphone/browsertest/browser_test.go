@@ -104,7 +104,9 @@ func (p profile) newTab(t *testing.T, origin, subscription string) *tab {
 // suppliedSubscription is a script that stands in for the browser's way to a push service, and for nothing else.
 func suppliedSubscription(subscription string) string {
 	return `(() => {
-	if (!globalThis.PushManager) return;
+	if (!globalThis.PushManager || !navigator.serviceWorker) return;
+	globalThis.shown = 0; // how often the worker has said that it has shown something
+	navigator.serviceWorker.addEventListener("message", (event) => { if (event.data?.type === "alerts") shown++; });
 	const given = ` + subscription + `;
 	const made = () => ({ ...given, expirationTime: null, toJSON: () => ({ ...given, expirationTime: null }),
 		unsubscribe: async () => { localStorage.removeItem("subscribed"); return true; } });
@@ -220,6 +222,11 @@ func (b *tab) click(id string) {
 	b.do(chromedp.Click(chromedp.ID(id)))
 }
 
+// clickFirst clicks the first element of a selector.
+func clickFirst(selector string) chromedp.Action[chromedp.Void] {
+	return chromedp.Click(chromedp.CSS(selector))
+}
+
 // fill types a text into a field, in place of what is in it.
 func (b *tab) fill(id, text string) {
 	b.t.Helper()
@@ -227,8 +234,8 @@ func (b *tab) fill(id, text string) {
 	b.do(chromedp.SetValue(chromedp.ID(id), text))
 }
 
-// push hands the worker a message, as the browser's push service does.
-func (b *tab) push(message []byte) {
+// deliver hands the worker a message, as the browser's push service does.
+func (b *tab) deliver(message []byte) {
 	b.t.Helper()
 	b.mu.Lock()
 	registration := b.registration
@@ -239,6 +246,18 @@ func (b *tab) push(message []byte) {
 		})
 		return err
 	})
+}
+
+// push delivers messages and waits until the worker has shown something for each.
+//
+// Nobody must ask for the notifications meanwhile: Chromium forgets one that is asked for before it is on the screen.
+func (b *tab) push(messages ...[]byte) {
+	b.t.Helper()
+	before := eval[int](b, "shown")
+	for _, message := range messages {
+		b.deliver(message)
+	}
+	b.await(fmt.Sprintf("shown >= %d", before+len(messages)))
 }
 
 // A notification is one that the browser shows.
@@ -254,11 +273,14 @@ func (b *tab) notifications() []notification {
 		.then((all) => all.map(({title, body, tag, silent, data}) => ({title, body, tag, silent, data})))`)
 }
 
-// notified waits until so many notifications are shown, and returns them.
+// notified returns the notifications that are shown, of which there must be so many.
 func (b *tab) notified(n int) []notification {
 	b.t.Helper()
-	b.await(fmt.Sprintf(`navigator.serviceWorker.ready.then((r) => r.getNotifications()).then((all) => all.length >= %d)`, n))
-	return b.notifications()
+	shown := b.notifications()
+	if len(shown) != n {
+		b.t.Fatalf("shows %d notifications, not %d: %+v\n%s", len(shown), n, shown, b.state())
+	}
+	return shown
 }
 
 // stopWorker ends the worker, so that the next push starts it.
