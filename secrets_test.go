@@ -31,6 +31,7 @@ import (
 	"github.com/sealpush/sealpush/pushauth"
 	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/relay/apns"
+	"github.com/sealpush/sealpush/relay/webpush"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/relayclient/pairing"
@@ -101,6 +102,17 @@ func hasSecrets(t *testing.T) map[string]any {
 	must(err)
 	apnsKey, err := apns.ParseKey(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), "ABCDE12345", "TEAMID1234")
 	must(err)
+	private, err := ecdsaKey().Bytes()
+	must(err)
+	vapidKey, err := webpush.ParseKey(secret.New(base64.RawURLEncoding.EncodeToString(private)))
+	must(err)
+	browser, err := webpush.New(vapidKey, "mailto:ops@example.com", webpush.NewMemoryStore())
+	must(err)
+	subscriptions, err := webpush.NewSubscriptions(browser, secret.New(bearerToken))
+	must(err)
+	subscription := webpush.Subscription{Endpoint: secret.New("https://push.example/" + deviceToken), Auth: secret.New(fcmToken)}
+	browsers, err := webpush.NewSQLStore(sql.OpenDB(connector{dsn: "postgres://" + relayUser + ":" + relayPass + "@db"}), relay.PostgreSQL)
+	must(err)
 	return map[string]any{
 		"apns.Key":               apnsKey,
 		"bridge.Client":          caller,
@@ -128,6 +140,12 @@ func hasSecrets(t *testing.T) map[string]any {
 		"relaytest.Phone":        relaytest.NewPhone(relaytest.WithPrivateKey(phoneKey), relaytest.WithPushToken(deviceToken)),
 		"relaytest.Request":      relaytest.Request{Query: relayQuery, Header: http.Header{"Authorization": {bearerToken}}, Body: []byte(agentMessage)},
 		"seal.PrivateKey":        phoneKey,
+		"webpush.Forwarder":      browser,
+		"webpush.Key":            vapidKey,
+		"webpush.SQLStore":       browsers,
+		"webpush.Stored":         webpush.Stored{Subscription: subscription},
+		"webpush.Subscription":   subscription,
+		"webpush.Subscriptions":  subscriptions,
 	}
 }
 
@@ -234,7 +252,7 @@ func wantNoSecret(t *testing.T, text string, forms []form, more ...string) {
 	}
 	for _, word := range append(more, clientSecret, bearerToken, deviceToken, fcmToken, fleetSalt, relayUser, relayPass,
 		relayQuery, agentMessage, string(key), hex.EncodeToString(key), base64.StdEncoding.EncodeToString(key),
-		string(apnsKey), base64.StdEncoding.EncodeToString(apnsKey)) {
+		string(apnsKey), base64.StdEncoding.EncodeToString(apnsKey), base64.RawURLEncoding.EncodeToString(apnsKey)) {
 		const piece = 8
 		for i := range max(1, len(word)-piece+1) {
 			for _, form := range forms {

@@ -38,9 +38,9 @@ const (
 	mailboxRate, mailboxBurst, mailboxOpening = 1, 60, 6
 )
 
-// Mailboxes are where a phone and a program that cannot reach each other leave one message each, to be paired (live
-// protocol, "Pairing through the relay"). They are an [http.Handler], which an operator mounts at /mailboxes/ of the
-// relay's origin:
+// Mailboxes are where a phone and a program that cannot reach each other leave one message each, to be paired
+// (docs/protocol.md, "Pairing through the relay"). They are an [http.Handler], which an operator mounts at /mailboxes/ of
+// the relay's origin:
 //
 //	PUT    /mailboxes/{id}          201; 409 when there is one; 503 with Retry-After when there are too many
 //	PUT    /mailboxes/{id}/request  204; 409 when there is a request

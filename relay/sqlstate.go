@@ -7,9 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/sealpush/sealpush/internal/sqlretry"
 )
 
 // A Dialect is the kind of database behind an [SQLState].
@@ -107,7 +108,7 @@ func (s *SQLState) Update(ctx context.Context, now time.Time, key string, change
 			s.ready.Store(true)
 			return nil
 		case err == nil: // Another relay was faster.
-		case !passing(errors.Join(err, create)):
+		case !sqlretry.Passing(errors.Join(err, create)):
 			return s.failed(errors.Join(err, create))
 		default:
 			select {
@@ -162,14 +163,4 @@ func (s *SQLState) try(ctx context.Context, now time.Time, key string, change Ch
 		s.db.ExecContext(ctx, deleteOld, now.UnixNano()) // what fails now is deleted later
 	}
 	return rows > 0, err
-}
-
-// passing reports whether a statement failed for what other connections do, so that
-// it may well succeed when it is repeated. It has changed nothing then.
-func passing(err error) bool {
-	var code interface{ SQLState() string } // of PostgreSQL's drivers
-	if errors.As(err, &code) {
-		return code.SQLState() == "40001" || code.SQLState() == "40P01" // serialization, deadlock
-	}
-	return strings.Contains(err.Error(), "database is locked") // SQLite's drivers have no type in common
 }

@@ -28,19 +28,28 @@ func pairCommand() command {
 		name:    "pair",
 		summary: "pair a phone: show a link, wait for the phone, compare fingerprints, send a test alert",
 		usage:   "[flags]",
-		text: `It serves the pairing API until one phone has paired, and shows the link to it as a QR code and as text. The link is good
-for one phone and ends with the command. Then it shows the phone's fingerprint and asks whether the phone shows the same:
-anything but "yes" revokes the phone. At last it sends a test alert.
+		text: `It shows a link, as a QR code and as text, waits for a phone, shows the phone's fingerprint and asks whether the phone shows
+the same: the phone is paired if you type "yes", and is told so. At last it sends a test alert. The link is good for one phone
+and ends with the command.
 
-The phone must reach this machine: -url says how, where that is not at its address in the local network. Without -tls-cert
-the phone's push token travels in clear, so use that on a network that you trust, or behind a tunnel or a proxy with TLS. A
-phone that cannot reach this machine shows its pairing request as text: paste it here, as one line.`,
+Where the relay serves mailboxes (sealpush relay -web does), the link opens the web phone. The phone and this command leave
+each other one message at the relay, each sealed to the other's key, so neither has to reach the other. -page says where the
+page is, if that is not at the relay; -invitation is what the relay asks of a browser that subscribes.
+
+Otherwise, and with -addr, -url or -tls-cert, this command serves the pairing API itself, for an app that can reach this
+machine: -url says how, where that is not at its address in the local network. A phone is paired when it comes, and anything
+but "yes" revokes it. Without -tls-cert the phone's push token travels in clear, so use that on a network that you trust, or
+behind a tunnel or a proxy with TLS.
+
+A phone that can do neither shows its pairing request as text: paste it here, as one line.`,
 		setup: func(s *settings) runFunc {
 			var o pairOptions
 			s.relayURL(&o.relay)
 			s.registry(&o.registry)
 			s.host(&o.host)
-			s.flags.StringVar(&o.addr, "addr", ":0", "`address` to listen on; port 0 takes a free one")
+			s.flags.StringVar(&o.page, "page", "", "`URL` of the web phone's server, if that is not the relay's")
+			s.secretVar(&o.invitation, "invitation", "`text` that the relay asks of a browser that subscribes")
+			s.flags.StringVar(&o.addr, "addr", "", "serve the pairing API on this `address`; port 0 takes a free one (default, without mailboxes: :0)")
 			s.flags.StringVar(&o.url, "url", "", "base `URL` by which the phone reaches that address (default: this machine's address)")
 			s.flags.StringVar(&o.certFile, "tls-cert", "", "serve https with the certificate in this PEM `file`")
 			s.flags.StringVar(&o.keyFile, "tls-key", "", "with -tls-cert: the `file` with its private key")
@@ -61,6 +70,7 @@ phone that cannot reach this machine shows its pairing request as text: paste it
 
 type pairOptions struct {
 	relay, registry, host string
+	page, invitation      string
 	addr, url             string
 	certFile, keyFile     string
 	timeout               time.Duration
@@ -78,6 +88,10 @@ func (o *pairOptions) complete(s *settings) (err error) {
 		return errors.New("-tls-cert and -tls-key go together")
 	case o.url != "" && !isBaseURL(o.url):
 		return errors.New("-url takes an http or https URL, without credentials or query")
+	case o.page != "" && !isBaseURL(o.page):
+		return errors.New("-page takes an http or https URL, without credentials or query")
+	case o.page != "" && o.direct():
+		return errors.New("-page is for a phone that comes through the relay: leave out -addr, -url and -tls-cert")
 	}
 	if o.host == "" {
 		if o.host, err = os.Hostname(); err != nil || o.host == "" {
@@ -86,6 +100,9 @@ func (o *pairOptions) complete(s *settings) (err error) {
 	}
 	return nil
 }
+
+// direct reports whether the phone is asked to come to this machine.
+func (o *pairOptions) direct() bool { return o.addr != "" || o.url != "" || o.certFile != "" }
 
 // run pairs one phone.
 func (o pairOptions) run(ctx context.Context) error {
@@ -111,12 +128,25 @@ func (o pairOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var box *mailbox
+	if !o.direct() {
+		if box, err = o.mailbox(ctx); err != nil {
+			return err
+		}
+	}
 	typed := lines(os.Stdin)
-	device, err := o.receive(ctx, registry, typed)
+	var guest guest
+	if box != nil {
+		defer box.close()
+		guest, err = o.receiveMail(ctx, box, typed)
+	} else {
+		guest, err = o.receive(ctx, registry, typed)
+	}
 	if err != nil {
 		return err
 	}
-	if err := o.confirm(ctx, registry, device, typed); err != nil {
+	device, err := o.confirm(ctx, registry, guest, typed)
+	if err != nil {
 		return err
 	}
 	status, err := notifier.Test(ctx, device.ID)
@@ -127,58 +157,79 @@ func (o pairOptions) run(ctx context.Context) error {
 	return nil
 }
 
-// receive waits for a phone, or for its request as a line, and returns the phone as it is in the registry from then on.
-func (o pairOptions) receive(ctx context.Context, registry *pairing.Registry, typed <-chan string) (pairing.Device, error) {
-	var none pairing.Device
-	listener, err := net.Listen("tcp", o.addr)
-	if err != nil {
-		return none, err
+// A guest is a phone that has come to be paired.
+type guest struct {
+	request pairing.Request
+	device  pairing.Device // what is in the registry already, by the pairing API; the zero Device otherwise
+
+	// tell tells the phone whether it is paired, and why not. It is nil for a phone that nobody can tell.
+	tell func(ctx context.Context, problem string) error
+}
+
+// receive serves the pairing API until a phone has come, or its request as a line.
+func (o pairOptions) receive(ctx context.Context, registry *pairing.Registry, typed <-chan string) (guest, error) {
+	addr := o.addr
+	if addr == "" {
+		addr = ":0"
 	}
-	server, err := newPairingServer(registry)
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return guest{}, err
+	}
+	server, err := newPairingServer(registry, o.relay)
 	if err != nil {
 		listener.Close()
-		return none, err
+		return guest{}, err
 	}
 	defer server.close()
 	server.serve(listener, o.certFile, o.keyFile)
 	if err := o.show(server, listener.Addr().(*net.TCPAddr)); err != nil {
-		return none, err
+		return guest{}, err
 	}
 	deadline := time.NewTimer(o.timeout)
 	defer deadline.Stop()
 	for {
 		select {
 		case id := <-server.paired:
-			return registry.Device(ctx, id)
+			device, err := registry.Device(ctx, id)
+			return guest{device: device, request: pairing.Request{Name: device.Name, Platform: device.Platform, PublicKey: device.PublicKey}}, err
 		case err := <-server.failed:
-			return none, err
+			return guest{}, err
 		case <-ctx.Done():
-			return none, errors.New("interrupted: no phone was paired")
+			return guest{}, errInterrupted
 		case <-deadline.C:
-			return none, fmt.Errorf("no phone came within %v: none was paired", o.timeout)
+			return guest{}, o.nobodyCame()
 		case line, open := <-typed:
 			if !open {
 				typed = nil // the phone may come all the same
 				continue
 			}
-			if line == "" {
-				continue
+			if req, ok := pasted(line); ok && server.claim() { // or else a phone was faster
+				return guest{request: req}, nil
 			}
-			req, err := pairing.ParseRequest(strings.NewReader(line))
-			if err != nil {
-				fmt.Printf("This line is no pairing request: %v\n", err)
-				continue
-			}
-			if !server.claim() {
-				continue // a phone was faster
-			}
-			device, _, err := registry.Pair(ctx, req, pairedBy)
-			return device, err
 		}
 	}
 }
 
-// show prints the link.
+var errInterrupted = errors.New("interrupted: no phone was paired")
+
+func (o pairOptions) nobodyCame() error {
+	return fmt.Errorf("no phone came within %v: none was paired", o.timeout)
+}
+
+// pasted reads a pairing request that somebody typed, and says so if it is none.
+func pasted(line string) (req pairing.Request, ok bool) {
+	if line == "" {
+		return req, false
+	}
+	req, err := pairing.ParseRequest(strings.NewReader(line))
+	if err != nil {
+		fmt.Printf("This line is no pairing request: %v\n", err)
+	}
+	return req, err == nil
+}
+
+// show prints the link to the pairing API.
 func (o pairOptions) show(server *pairingServer, addr *net.TCPAddr) error {
 	base := o.url
 	if base == "" {
@@ -193,20 +244,8 @@ func (o pairOptions) show(server *pairingServer, addr *net.TCPAddr) error {
 	if err != nil {
 		return usageError{err}
 	}
-	if columns, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
-		code, err := qr.Encode(text)
-		if err != nil {
-			return err
-		}
-		background := qr.DarkBackground
-		if o.light {
-			background = qr.LightBackground
-		}
-		if picture, err := code.Terminal(background, columns); err == nil {
-			fmt.Println(picture)
-		} else {
-			fmt.Printf("%v: use the text below, or a window of %d columns.\n\n", err, code.Width())
-		}
+	if err := o.draw(text); err != nil {
+		return err
 	}
 	fmt.Printf("Link         %s\nAs text      %s\n\n", text, link.JSON())
 	if link.ThisMachineOnly() {
@@ -219,17 +258,41 @@ func (o pairOptions) show(server *pairingServer, addr *net.TCPAddr) error {
 	return err
 }
 
-// confirm asks a person whether the phone has the key that was paired, and revokes it unless they type yes.
-func (o pairOptions) confirm(ctx context.Context, registry *pairing.Registry, device pairing.Device, typed <-chan string) error {
+// draw shows a link as a QR code, in a terminal.
+func (o pairOptions) draw(link string) error {
+	columns, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		return nil
+	}
+	code, err := qr.Encode(link)
+	if err != nil {
+		return err
+	}
+	background := qr.DarkBackground
+	if o.light {
+		background = qr.LightBackground
+	}
+	picture, err := code.Terminal(background, columns)
+	if err != nil {
+		fmt.Printf("%v: use the text below, or a window of %d columns.\n\n", err, code.Width())
+		return nil
+	}
+	fmt.Println(picture)
+	return nil
+}
+
+// confirm asks a person whether the phone has the key that came here, and pairs it if they type yes. Otherwise it revokes
+// what is paired. The phone is told, if that is possible.
+func (o pairOptions) confirm(ctx context.Context, registry *pairing.Registry, phone guest, typed <-chan string) (pairing.Device, error) {
 	fmt.Printf("\nPhone        %s (%s)\nFingerprint  %s\n\nDoes the phone show the same fingerprint? Type yes to keep it: ",
-		printable(device.Name), printable(device.Platform), device.PublicKey.Fingerprint())
+		printable(phone.request.Name), printable(phone.request.Platform), phone.request.PublicKey.Fingerprint())
 	said := "nothing"
 	deadline := time.NewTimer(o.timeout)
 	defer deadline.Stop()
 	select {
 	case line, open := <-typed:
 		if line == "yes" {
-			return nil
+			return o.keep(ctx, registry, phone)
 		}
 		if open {
 			said = "something else"
@@ -240,10 +303,41 @@ func (o pairOptions) confirm(ctx context.Context, registry *pairing.Registry, de
 	fmt.Println()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	if err := registry.Revoke(ctx, device.ID); err != nil && !errors.Is(err, pairing.ErrUnknownDevice) {
-		return fmt.Errorf("you answered %s, and the phone could not be revoked: %w: type sealpush devices revoke %s", said, err, device.ID)
+	if phone.device.ID == "" {
+		phone.say(ctx, "the fingerprint was not confirmed on the other side")
+		return pairing.Device{}, fmt.Errorf("you answered %s, so the phone is not paired: nothing is sent to it", said)
 	}
-	return fmt.Errorf("you answered %s, so the phone is revoked: nothing is sent to it", said)
+	id := phone.device.ID
+	if err := registry.Revoke(ctx, id); err != nil && !errors.Is(err, pairing.ErrUnknownDevice) {
+		return pairing.Device{}, fmt.Errorf("you answered %s, and the phone could not be revoked: %w: type sealpush devices revoke %s", said, err, id)
+	}
+	return pairing.Device{}, fmt.Errorf("you answered %s, so the phone is revoked: nothing is sent to it", said)
+}
+
+// keep pairs a phone whose fingerprint is right, unless it is paired already.
+func (o pairOptions) keep(ctx context.Context, registry *pairing.Registry, phone guest) (pairing.Device, error) {
+	if phone.device.ID != "" {
+		return phone.device, nil
+	}
+	device, _, err := registry.Pair(ctx, phone.request, pairedBy)
+	if err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		phone.say(ctx, "the other side could not store it: see there")
+		return pairing.Device{}, err
+	}
+	phone.say(ctx, "")
+	return device, nil
+}
+
+// say tells the phone whether it is paired, if that is possible. A problem is why not.
+func (g guest) say(ctx context.Context, problem string) {
+	if g.tell == nil {
+		return
+	}
+	if err := g.tell(ctx, problem); err != nil {
+		fmt.Printf("The phone could not be told, and goes on waiting: %v\n", err)
+	}
 }
 
 // lines are those of r, without space around them. The channel is closed at its end.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
+	"github.com/sealpush/sealpush/internal/crossorigin"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/secret"
 )
@@ -36,14 +38,26 @@ type pairingServer struct {
 	claimed bool // by a phone that has paired
 }
 
-func newPairingServer(registry *pairing.Registry) (*pairingServer, error) {
-	api, err := pairing.Handler(registry, nil, pairing.WithCaller(func(*http.Request) string { return pairedBy }))
+// newPairingServer makes one that pages of the relay's origin may use as well: a web phone that is given the link.
+func newPairingServer(registry *pairing.Registry, relayURL string) (*pairingServer, error) {
+	var pages []string
+	if origin, err := originOf(relayURL); err == nil {
+		pages = append(pages, origin)
+	}
+	origins, err := crossorigin.Parse(pages...)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("the relay's URL: %w", err)}
+	}
+	api, err := pairing.Handler(registry, nil, pairing.WithOrigins(pages...), pairing.WithCaller(func(*http.Request) string { return pairedBy }))
 	if err != nil {
 		return nil, err
 	}
 	s := &pairingServer{token: secret.New(rand.Text()), paired: make(chan string, 1), failed: make(chan error, 2), api: api}
 	s.server = &http.Server{
-		Handler:           s,
+		// Before the token: a page can read what it is refused, and its preflight has none.
+		Handler: origins.Handler(s, http.MethodPost, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			refuse(w, http.StatusForbidden, "a page of another site may not pair anything here")
+		})),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       15 * time.Second,
 		WriteTimeout:      30 * time.Second,

@@ -9,6 +9,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/sealpush/sealpush/secret"
 )
 
 // minToken is the least number of characters of a bearer token: short ones can be guessed.
@@ -20,6 +22,7 @@ type callers []caller
 type caller struct {
 	label  string
 	digest [sha256.Size]byte // of the token, so that every comparison has the same length
+	token  secret.Text       // for a link
 }
 
 // add takes LABEL=TOKEN. The error does not quote it.
@@ -31,7 +34,7 @@ func (c *callers) add(labelled string) error {
 	if len(token) < minToken {
 		return fmt.Errorf("the token of %q has less than %d characters", label, minToken)
 	}
-	*c = append(*c, caller{label, sha256.Sum256([]byte(token))})
+	*c = append(*c, caller{label, sha256.Sum256([]byte(token)), secret.New(token)})
 	return nil
 }
 

@@ -10,6 +10,8 @@
 //
 //	go run ./examples/daemon -relay URL -every 1h -job 'backup=/usr/local/bin/backup --all'
 //
+// With -link it shows a pairing link in the terminal.
+//
 // The files are in sealpush-examples in the user's configuration, which on Linux is ~/.config/sealpush-examples:
 // devices.json with the paired phones, and token, which the phone reads from there too.
 package main
@@ -47,6 +49,9 @@ func main() {
 	opts, err := parseOptions(os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {
 		return
+	}
+	if err == nil && opts.link && !isTerminal(os.Stdout) {
+		err = errors.New("-link shows a secret, which is not for a file or a log: use it in a terminal")
 	}
 	if err == nil {
 		err = serve(ctx, opts, os.Stdout)
@@ -114,6 +119,11 @@ func serve(ctx context.Context, opts options, out io.Writer) error {
 	reporter := newReporter(notifier)
 	scheduler := &scheduler{dag: opts.dag, jobs: opts.jobs, every: opts.every, reporter: reporter}
 	guide.print(out)
+	if opts.link {
+		if err := showLink(out, addr, relayURL, opts.callers[0]); err != nil {
+			return err
+		}
+	}
 	return work(ctx, server, listener, func(ctx context.Context) {
 		scheduler.run(ctx, now)
 		reporter.close()

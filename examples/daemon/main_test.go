@@ -208,6 +208,7 @@ func TestUsage(t *testing.T) {
 		"job, no command":   {[]string{"-job", "backup"}, "want NAME=CMD"},
 		"never":             {[]string{"-every", "0s"}, "-every must be more than 0"},
 		"command, no -job":  {[]string{"true"}, "give a command with -job"},
+		"link in a pipe":    {[]string{"-link"}, "use it in a terminal"},
 		"bad relay":         {[]string{"-relay", "relay.example"}, "relay"},
 		"address in use":    {[]string{"-listen", strings.TrimPrefix(d.url, "http://")}, "choose another address"},
 		"corrupt registry":  {[]string{"-devices", corrupt}, "corrupt.json"},

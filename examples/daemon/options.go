@@ -23,6 +23,7 @@ type options struct {
 	jobs    []job
 	every   time.Duration
 	callers callers
+	link    bool
 }
 
 func parseOptions(args []string) (options, error) {
@@ -41,6 +42,7 @@ func parseOptions(args []string) (options, error) {
 		opts.jobs = append(opts.jobs, j)
 		return err
 	})
+	flags.BoolVar(&opts.link, "link", false, "show a pairing link, which holds the first caller's token, as a QR code and as text; in a terminal only")
 	tokens := strings.Fields(os.Getenv(tokensVariable))
 	flags.Func("token", "`LABEL=TOKEN` that of a caller of the pairing API; may be given again\n"+
 		"(default: those in $"+tokensVariable+", separated by spaces, or else one in a file in -state)", func(text string) error {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
@@ -36,13 +37,14 @@ func newServer(handler http.Handler) *http.Server {
 
 // routes serves the pairing API to callers alone and, when the daemon has a relay of its own, that relay and its
 // inboxes.
-func routes(known callers, api http.Handler, relay *relaytest.Relay) http.Handler {
+func routes(known callers, api http.Handler, own *relaytest.Relay) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(devicesPath, known.only(api))
 	mux.Handle(devicesPath+"/", known.only(api))
-	if relay != nil {
-		mux.Handle(relayPath, http.StripPrefix(relayPath, relay))
-		mux.Handle(inboxPath, relay.InboxHandler())
+	if own != nil {
+		mux.Handle(relayPath, http.StripPrefix(relayPath, own))
+		mux.Handle(inboxPath, own.InboxHandler())
+		mux.Handle("/pair", relay.PairPage()) // where links lead
 	}
 	return mux
 }

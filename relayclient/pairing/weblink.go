@@ -10,7 +10,7 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// A WebLink is what a page needs in order to be paired through a relay's mailbox (live protocol, "Pairing through the
+// A WebLink is what a page needs in order to be paired through a relay's mailbox (docs/protocol.md, "Pairing through the
 // relay"). The page seals its pairing request to Key and leaves it in the mailbox, where the program that made the link
 // waits for it. Whoever has the link can be there first, so the person compares fingerprints; and Invitation is a secret.
 // Show the link only where somebody asks for it.
@@ -64,16 +64,16 @@ func ParseWebLink(text string) (WebLink, error) {
 		return WebLink{}, err
 	}
 	var l WebLink
-	var key, invitation string
+	var key, invited string
 	for _, member := range []struct {
 		name string
 		into *string
-	}{{"name", &l.Name}, {"mailbox", &l.Mailbox}, {"key", &key}, {"relay", &l.Relay}, {"invitation", &invitation}} {
+	}{{"name", &l.Name}, {"mailbox", &l.Mailbox}, {"key", &key}, {"relay", &l.Relay}, {"invitation", &invited}} {
 		if err := linkMember(members, member.name, true, member.into); err != nil {
 			return WebLink{}, err
 		}
 	}
-	l.Invitation = secret.New(invitation)
+	l.Invitation = secret.New(invited)
 	if key != "" {
 		if l.Key, err = seal.ParsePublicKey(key); err != nil {
 			return WebLink{}, &FieldError{Field: "key", Reason: "must be a base64 x25519 public key of 32 bytes", Err: err}
@@ -85,13 +85,17 @@ func ParseWebLink(text string) (WebLink, error) {
 	return l, nil
 }
 
-var mailboxID = regexp.MustCompile(`^[0-9a-f]{32}$`)
+var (
+	mailboxID  = regexp.MustCompile(`^[0-9a-f]{32}$`)
+	invitation = regexp.MustCompile(`^[!-~]{0,512}$`)
+)
 
 func (l WebLink) check() error {
-	for _, text := range []struct{ field, value string }{{"name", l.Name}, {"invitation", l.Invitation.Reveal()}} {
-		if !utf8.ValidString(text.value) {
-			return &FieldError{Field: text.field, Reason: "must be UTF-8"}
-		}
+	if !utf8.ValidString(l.Name) {
+		return &FieldError{Field: "name", Reason: "must be UTF-8"}
+	}
+	if !invitation.MatchString(l.Invitation.Reveal()) {
+		return &FieldError{Field: "invitation", Reason: "must be at most 512 characters of ASCII, without spaces: the page sends it in a header"}
 	}
 	if l.Relay != "" && !isOrigin(l.Relay) {
 		return &FieldError{Field: "relay", Reason: "must be an origin, such as https://relay.example.com, and http only where that is this machine"}

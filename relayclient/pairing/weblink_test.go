@@ -89,8 +89,8 @@ func TestWebLinksThatCannotBeMade(t *testing.T) {
 		"a page of another scheme": {"page URL", "ftp://page.example", func(*pairing.WebLink) {}},
 		"a key of another suite":   {"key", "https://page.example", func(l *pairing.WebLink) { l.Key = seal.XWing.GenerateKey().Public() }},
 		"a name that is not UTF-8": {"name", "https://page.example", func(l *pairing.WebLink) { l.Name = "\xff" }},
-		"an invitation that is not UTF-8": {"invitation", "https://page.example", func(l *pairing.WebLink) {
-			l.Invitation = secret.New("\xff")
+		"an invitation with a line break": {"invitation", "https://page.example", func(l *pairing.WebLink) {
+			l.Invitation = secret.New("a\r\nHost: b")
 		}},
 		"a key without a mailbox": {"mailbox", "https://page.example", func(l *pairing.WebLink) { l.Mailbox, l.Invitation = "", secret.New("i") }},
 		"nothing":                 {"name", "https://page.example", func(l *pairing.WebLink) { *l = pairing.WebLink{} }},

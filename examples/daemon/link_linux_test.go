@@ -1,0 +1,66 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/sealpush/sealpush/relayclient/pairing"
+)
+
+// openTerminal returns both ends of a new pseudo-terminal (pty(7)).
+func openTerminal(t *testing.T) (screen, terminal *os.File) {
+	t.Helper()
+	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { screen.Close() })
+	var unlocked, number int32
+	for request, value := range map[uintptr]*int32{syscall.TIOCSPTLCK: &unlocked, syscall.TIOCGPTN: &number} {
+		if _, _, failed := syscall.Syscall(syscall.SYS_IOCTL, screen.Fd(), request, uintptr(unsafe.Pointer(value))); failed != 0 {
+			t.Fatal(failed)
+		}
+	}
+	if terminal, err = os.OpenFile("/dev/pts/"+strconv.Itoa(int(number)), os.O_RDWR|syscall.O_NOCTTY, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { terminal.Close() })
+	return screen, terminal
+}
+
+func TestLinkInATerminal(t *testing.T) {
+	screen, terminal := openTerminal(t)
+	state := t.TempDir()
+	cmd := daemonCommand(t, "-listen", "127.0.0.1:0", "-state", state, "-link")
+	cmd.Stdout = terminal
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	terminal.Close()
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	code, shown := false, ""
+	for lines := bufio.NewScanner(screen); shown == "" && lines.Scan(); {
+		code = code || strings.Contains(lines.Text(), "█")
+		if text, found := strings.CutPrefix(lines.Text(), "Link     "); found {
+			shown = text
+		}
+	}
+	link, err := pairing.ParseLink(shown)
+	if err != nil {
+		t.Fatalf("link %q: %v", shown, err)
+	}
+	token, err := os.ReadFile(filepath.Join(state, "token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !code || link.Token.Reveal() != strings.TrimSpace(string(token)) || !strings.HasPrefix(link.URL, "http://127.0.0.1:") {
+		t.Errorf("a QR code: %v; the link leads to %s", code, link.URL)
+	}
+}
