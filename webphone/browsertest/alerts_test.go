@@ -68,7 +68,7 @@ func TestAlertIsShownAndKept(t *testing.T) {
 	})
 	p.picture("alerts")
 	t.Run("all lines are there for whoever asks", func(t *testing.T) {
-		p.do(clickFirst("#list details summary"))
+		p.clickOn("#list details summary")
 		p.says("list", "dumping 14 databases")
 	})
 	t.Run("an alert grows old in the list", func(t *testing.T) {
@@ -171,7 +171,8 @@ func TestXWing(t *testing.T) {
 	profile.allow(t, s.URL, "granted")
 	p := &phone{profile.newTab(t, s.URL, subscription(t, s)), s}
 	p.open(s.URL + "/phone")
-	p.do(clickFirst("#setup-form summary"), clickFirst("input[value=xwing]"))
+	p.clickOn("#setup-form summary")
+	p.clickOn("input[value=xwing]")
 	p.setUp()
 	d := newDaemon(t, s, p)
 	message := d.page(failure("nightly-backup"))

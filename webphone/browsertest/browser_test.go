@@ -218,20 +218,31 @@ func (b *tab) says(id, text string) {
 
 func (b *tab) click(id string) {
 	b.t.Helper()
-	b.visible(id)
-	b.do(chromedp.Click(chromedp.ID(id)))
+	b.clickOn("#" + id)
 }
 
-// clickFirst clicks the first element of a selector.
-func clickFirst(selector string) chromedp.Action[chromedp.Void] {
-	return chromedp.Click(chromedp.CSS(selector))
+// clickOn clicks the first element of a selector with the mouse, once it is there to be clicked.
+func (b *tab) clickOn(selector string) {
+	b.t.Helper()
+	quoted, _ := json.Marshal(selector)
+	b.await(`(() => {
+		const e = document.querySelector(` + string(quoted) + `);
+		if (!e?.checkVisibility() || e.disabled) return false;
+		e.scrollIntoView({ block: "center", behavior: "instant" });
+		const { x, y, width, height } = e.getBoundingClientRect();
+		globalThis.target = [x + width / 2, y + height / 2];
+		return e.contains(document.elementFromPoint(...target));
+	})()`)
+	at := eval[[]float64](b, `target`)
+	b.do(chromedp.MouseClickXY(at[0], at[1]))
 }
 
 // fill types a text into a field, in place of what is in it.
 func (b *tab) fill(id, text string) {
 	b.t.Helper()
 	b.visible(id)
-	b.do(chromedp.SetValue(chromedp.ID(id), text))
+	quoted, _ := json.Marshal(text)
+	eval[bool](b, `(() => { document.getElementById("`+id+`").value = `+string(quoted)+`; return true; })()`)
 }
 
 // deliver hands the worker a message, as the browser's push service does.
@@ -298,6 +309,7 @@ func inWorker[T any](b *tab, script string) T {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
 	for {
+		eval[bool](b, `navigator.serviceWorker.ready.then((r) => { r.active.postMessage({}); return true; })`) // starts it
 		infos, err := chromedp.CallBrowser(ctx, target.GetTargets, target.GetTargetsParams{})
 		if err != nil {
 			b.t.Fatal(err)
@@ -369,4 +381,19 @@ func (b *tab) picture(name string) {
 		}
 	}
 	b.see(looks[2])
+}
+
+// pictureOf takes one element of the page, 1280 px wide and light, for the documents.
+func (b *tab) pictureOf(id string) {
+	b.t.Helper()
+	if *screenshots == "" {
+		return
+	}
+	shot, err := chromedp.Run(b.ctx, chromedp.Screenshot(chromedp.ID(id)))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(*screenshots, "only-"+id+".png"), shot, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
 }
