@@ -9,11 +9,14 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
+	"github.com/sealpush/sealpush/integrations/alertmanager"
 	slogpage "github.com/sealpush/sealpush/integrations/slog"
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/pushauth"
@@ -30,7 +33,7 @@ import (
 // An option is a function on an unexported configuration, and its error is that of the constructor. The constructors of
 // package relaytest panic with it, as those of net/http/httptest; some of its options are for two constructors, which
 // takes an interface.
-func TestOptionsHaveOneShape(t *testing.T) {
+func TestConventionsOptions(t *testing.T) {
 	found := 0
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
@@ -65,7 +68,7 @@ func TestOptionsHaveOneShape(t *testing.T) {
 	}
 }
 
-// isOption reports whether a type is a func(*x) error, with an x that is not exported.
+// isOption reports whether a type is a func(*config) error, or func(*thingConfig) error.
 func isOption(t ast.Expr) bool {
 	function, ok := t.(*ast.FuncType)
 	if !ok || function.Params.NumFields() != 1 || function.Results.NumFields() != 1 {
@@ -77,10 +80,35 @@ func isOption(t ast.Expr) bool {
 	}
 	config, ok := pointer.X.(*ast.Ident)
 	result, isIdent := function.Results.List[0].Type.(*ast.Ident)
-	return ok && !config.IsExported() && isIdent && result.Name == "error"
+	return ok && !config.IsExported() && strings.HasSuffix(strings.ToLower(config.Name), "config") && isIdent && result.Name == "error"
 }
 
-func TestNilOptionIsRefused(t *testing.T) {
+// A comment takes at most 120 columns after the indentation and the slashes.
+func TestConventionsCommentWidth(t *testing.T) {
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		number := 0
+		for line := range strings.Lines(string(source)) {
+			number++
+			text, isComment := strings.CutPrefix(strings.TrimSpace(line), "// ")
+			if columns := utf8.RuneCountInString(text); isComment && columns > 120 {
+				t.Errorf("%s:%d: the comment takes %d columns", path, number, columns)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestConventionsNilOption(t *testing.T) {
 	credentials := pushauth.Credentials{TokenURL: "https://token.example", ClientID: "c", ClientSecret: secret.New("s")}
 	config := verify.Config{JWKSURL: "https://token.example/jwks", Issuer: "i", Audience: "a", Scope: "s"}
 	registry := newRegistry(t)
@@ -107,6 +135,7 @@ func TestNilOptionIsRefused(t *testing.T) {
 			return err
 		},
 		"relay":           func() error { _, err := relay.New(nil); return err },
+		"alertmanager":    func() error { _, err := alertmanager.New(notifier, nil); return err },
 		"NewBridge":       func() error { _, err := relay.NewBridge(nil); return err },
 		"NewTokenService": func() error { _, err := relay.NewTokenService(nil); return err },
 		"apns":            func() error { _, err := apns.New(&apns.Key{}, "topic", nil); return err },
@@ -134,7 +163,7 @@ func TestNilOptionIsRefused(t *testing.T) {
 }
 
 // A nil context is context.Background(), here only told from one that makes something panic.
-func TestNilContext(t *testing.T) {
+func TestConventionsNilContext(t *testing.T) {
 	var none context.Context
 	relays := relaytest.NewRelay()
 	defer relays.Close()
@@ -213,7 +242,7 @@ func TestNilContext(t *testing.T) {
 }
 
 // A *FieldError names the field, says what is wrong with it, and has a cause or none, in whichever package.
-func TestFieldErrorsHaveOneShape(t *testing.T) {
+func TestConventionsFieldError(t *testing.T) {
 	want := reflect.TypeFor[payload.FieldError]()
 	for _, other := range []reflect.Type{reflect.TypeFor[pairing.FieldError](), reflect.TypeFor[bridge.FieldError]()} {
 		if !other.ConvertibleTo(want) {

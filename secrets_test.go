@@ -27,6 +27,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/sealpush/sealpush/integrations/alertmanager"
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/pushauth"
 	"github.com/sealpush/sealpush/relay"
@@ -102,6 +103,8 @@ func hasSecrets(t *testing.T) map[string]any {
 	must(err)
 	apnsKey, err := apns.ParseKey(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), "ABCDE12345", "TEAMID1234")
 	must(err)
+	webhook, err := alertmanager.New(notifier, alertmanager.WithBearerToken(secret.New(bearerToken)), alertmanager.WithBasicAuth(relayUser, secret.New(relayPass)))
+	must(err)
 	private, err := ecdsaKey().Bytes()
 	must(err)
 	vapidKey, err := webpush.ParseKey(secret.New(base64.RawURLEncoding.EncodeToString(private)))
@@ -114,6 +117,7 @@ func hasSecrets(t *testing.T) map[string]any {
 	browsers, err := webpush.NewSQLStore(sql.OpenDB(connector{dsn: "postgres://" + relayUser + ":" + relayPass + "@db"}), relay.PostgreSQL)
 	must(err)
 	return map[string]any{
+		"alertmanager.Handler":   webhook,
 		"apns.Key":               apnsKey,
 		"bridge.Client":          caller,
 		"bridge.Config":          config,
@@ -123,6 +127,7 @@ func hasSecrets(t *testing.T) map[string]any {
 		"conformance.Bridge":     conformance.Bridge{ClientSecret: secret.New(clientSecret)},
 		"pairing.Device":         device,
 		"pairing.FileStore":      store,
+		"pairing.WebLink":        pairing.WebLink{Name: "node-a", Key: phoneKey.Public(), Invitation: secret.New(bearerToken)},
 		"pairing.Link":           pairing.Link{Name: "node-a", URL: "https://daemon.lan", Token: secret.New(bearerToken)},
 		"pairing.Recipients":     recipients,
 		"pairing.Registry":       registry,
@@ -161,6 +166,7 @@ func (connector) Driver() driver.Driver { return nil }
 var noSecrets = map[string]string{
 	"conformance.Report.TokenService": "the name of a service",
 	"apns.Forwarder.tokens":           "prints by its Format; tested there",
+	"alertmanager.Group.GroupKey":     "names a group",
 	"bridge.Notification.Body":        "the relay, Apple and Google read it",
 	"payload.Alert.RunKey":            "names a run",
 	"payload.Alert.TaskKey":           "names a task",

@@ -8,11 +8,11 @@ import (
 )
 
 // Every Go block of a guide stands, but for its indentation, in a test of this
-// package or, where it takes a database, of those that have one, and so compiles and
-// runs.
+// package or, where it takes a database or a module of its own, of those that have
+// one, and so compiles and runs.
 func TestGoBlocksAreTested(t *testing.T) {
 	var tested strings.Builder
-	for _, name := range glob(t, "*_test.go", "../relayclient/pairing/sqltest/*_test.go", "../relay/sqltest/*_test.go") {
+	for _, name := range glob(t, "*_test.go", "../relayclient/pairing/sqltest/*_test.go", "../relay/sqltest/*_test.go", "../integrations/otel/*_test.go") {
 		tested.WriteString(unindented(readFile(t, name)))
 	}
 	guides := glob(t, "*.md")

@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
+	"expvar"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -153,6 +154,34 @@ func runUntilStopped(ctx context.Context, notifier *relayclient.Notifier, client
 	reports.Wait()
 	late.Stop()
 	client.Close()
+}
+
+// The guide's observer counts what became of alerts.
+func TestDaemonGuideCounts(t *testing.T) {
+	relay := relaytest.NewRelay()
+	defer relay.Close()
+	alerts := new(expvar.Map)
+	client, err := countedClient(relay.URL, alerts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	notifier, _ := notifierWithPhone(t, client)
+	for range 2 {
+		if _, err := notifier.Notify(t.Context(), payload.NewFailure("", "backup")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if counted := alerts.String(); counted != `{"coalesced": 1, "forwarded": 1}` {
+		t.Errorf("counted %s", counted)
+	}
+}
+
+func countedClient(relayURL string, alerts *expvar.Map) (*relayclient.Client, error) {
+	client, err := relayclient.New(relayURL, relayclient.WithObserver(func(_ context.Context, o relayclient.Observation) {
+		alerts.Add(o.Result, 1) // of package expvar, say
+	}))
+	return client, err
 }
 
 // The guide's storm guard: of 40 jobs that fail at once, and a critical one, the phone reads of all when the daemon has

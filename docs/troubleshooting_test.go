@@ -104,7 +104,7 @@ func (s sources) print(piece string) bool {
 func readSources(t *testing.T) sources {
 	t.Helper()
 	var found sources
-	for _, dir := range []string{"seal", "payload", "pushauth", "relay", "relayclient", "internal"} {
+	for _, dir := range []string{"seal", "payload", "pushauth", "relay", "relayclient", "integrations", "internal"} {
 		err := filepath.WalkDir(filepath.Join("..", dir), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.Name() == "storetest" || entry.Name() == "conformance" {
 				return cmp.Or(err, filepath.SkipDir)

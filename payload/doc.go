@@ -28,9 +28,9 @@
 //
 // # Salt and collapse id
 //
-// An installation makes one salt with [NewSalt], keeps it beside its paired phones and sends it nowhere. The
-// collapse id is a hash under that salt of what the alert is about, so that a relay can coalesce repetitions without
-// learning a name. A test alert goes out under [NewCollapseID], so that it is never coalesced.
+// An installation makes one salt with [NewSalt], keeps it beside its paired phones and sends it nowhere. The collapse
+// id is a hash under that salt of what the alert is about, so that a relay can coalesce repetitions without learning a
+// name. A test alert goes out under [NewCollapseID], so that it is never coalesced.
 //
 // # On the phone
 //

@@ -56,8 +56,8 @@ func appendText(b []byte, s string) []byte {
 func plainEnd(s string, i int) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(s); i += 8 {
-		// Eight bytes at once: a top bit is left where a byte is 0x80 or more, below 0x20, a quote or a backslash.
-		// A borrow can only spoil the bytes above one that has already been found.
+		// Eight bytes at once: a top bit is left where a byte is 0x80 or more, below 0x20, a quote or a backslash. A
+		// borrow can only spoil the bytes above one that has already been found.
 		w := s[i : i+8]
 		x := uint64(w[0]) | uint64(w[1])<<8 | uint64(w[2])<<16 | uint64(w[3])<<24 |
 			uint64(w[4])<<32 | uint64(w[5])<<40 | uint64(w[6])<<48 | uint64(w[7])<<56

@@ -19,8 +19,8 @@ import (
 // request in 30 s. The 401 is also the answer when the second attempt fails, and when the body cannot be sent again
 // because the request has no GetBody; in the latter case the next request gets a new token.
 //
-// The token is for the relay that the request names. A redirect that an [http.Client] follows to another scheme or
-// host is refused with an error, before the token goes there.
+// The token is for the relay that the request names. A redirect that an [http.Client] follows to another scheme or host
+// is refused with an error, before the token goes there.
 //
 // A Transport is safe for concurrent use; do not change its fields once it is in use.
 type Transport struct {
@@ -146,8 +146,8 @@ func rewind(req *http.Request) (body io.ReadCloser, ok bool) {
 	return body, err == nil
 }
 
-// checkRedirect refuses a request that a redirect sent to another origin than the first one's. An http.Client drops
-// the headers it was given there, but it cannot drop what a transport adds.
+// checkRedirect refuses a request that a redirect sent to another origin than the first one's. An http.Client drops the
+// headers it was given there, but it cannot drop what a transport adds.
 func checkRedirect(req *http.Request) error {
 	first := req
 	for first.Response != nil && first.Response.Request != nil {

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// stateTimeout bounds a call of the state, so that a database that does not answer
-// holds up no page.
+// stateTimeout bounds a call of the state, so that a database that does not answer holds up no page.
 const stateTimeout = 2 * time.Second
 
 // pollInterval is how often the state is asked how another process's forward ended.
@@ -23,8 +22,8 @@ type forwarding struct {
 	failure *failedForward // once done; nil if the push service took the page
 }
 
-// accept holds an envelope against the policy and forwards it if it passes. It does
-// not end with the request: the daemon will not post the page again.
+// accept holds an envelope against the policy and forwards it if it passes. It does not end with the request: the
+// daemon will not post the page again.
 func (r *Relay) accept(e Envelope, device string) *reply {
 	if r.config.policy == nil {
 		return answerTo(r.forward(e))
@@ -77,8 +76,8 @@ func newPage(device, collapseID string) page {
 	return p
 }
 
-// admit asks the state what becomes of a post. What it allows to be forwarded is
-// entered among the forwards of this process before anybody can wait for it.
+// admit asks the state what becomes of a post. What it allows to be forwarded is entered among the forwards of this
+// process before anybody can wait for it.
 func (r *Relay) admit(now time.Time, p page) (d decision, err error) {
 	lease := newLease()
 	r.mu.Lock()
@@ -160,9 +159,8 @@ func (r *Relay) forwardUnderLease(e Envelope, p page, admitted time.Time, lease 
 	return failure
 }
 
-// await waits until a forward has ended and returns its failure, nil if the push
-// service took the page. Known is false when nobody says how it ended. The error
-// means that the relay was closed.
+// await waits until a forward has ended and returns its failure, nil if the push service took the page. Known is false
+// when nobody says how it ended. The error means that the relay was closed.
 func (r *Relay) await(p page, lease uint64) (failure *failedForward, known bool, err error) {
 	r.mu.Lock()
 	local := r.underway[lease]
@@ -205,7 +203,9 @@ func (r *Relay) await(p page, lease uint64) (failure *failedForward, known bool,
 func (r *Relay) forward(e Envelope) *failedForward {
 	ctx, cancel := context.WithTimeout(r.life, leaseTime)
 	defer cancel()
+	start := r.config.observedNow()
 	err := r.config.forwarder.Forward(ctx, e)
+	r.config.observeForward("forward", err, start)
 	if err == nil {
 		return nil
 	}
@@ -217,15 +217,17 @@ func (r *Relay) forward(e Envelope) *failedForward {
 	return &failedForward{status: failure.status(), reason: failure.Reason, retryAfter: failure.RetryAfter}
 }
 
-// digest answers a post over the quota. A digest that is due was marked as sent
-// before, so that trouble with it uses up its interval.
+// digest answers a post over the quota. A digest that is due was marked as sent before, so that trouble with it uses up
+// its interval.
 func (r *Relay) digest(e Envelope, due bool) *reply {
 	if !due {
 		return took(digested)
 	}
 	ctx, cancel := context.WithTimeout(r.life, leaseTime)
 	defer cancel()
+	start := r.config.observedNow()
 	err := r.config.forwarder.(Digester).ForwardDigest(ctx, e.Device) // as New has checked
+	r.config.observeForward("digest", err, start)
 	if err != nil {
 		r.config.log().Warn("relay: digest not forwarded", "collapse_id", e.CollapseID, "error", err)
 	}

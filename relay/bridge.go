@@ -16,15 +16,13 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// A Bridge is the push relay that bridges talk to (bridge push, "cf-push-relay"):
-// POST and DELETE /register, POST /push and GET /health. Paths, member names and
-// the word "Bearer" are taken as they are written here, and every other method or
-// path is answered 404, as by the deployed one.
+// A Bridge is the push relay that bridges talk to (bridge push, "cf-push-relay"): POST and DELETE /register, POST /push
+// and GET /health. Paths, member names and the word "Bearer" are taken as they are written here, and every other method
+// or path is answered 404, as by the deployed one.
 //
-// It keeps each client's devices in memory, by the subject of the client's token.
-// Everything that a client can make it keep or do is bounded: a device token has at
-// most 1024 bytes, a bundle id 256, a body what [WithMaxBody] says, a client the
-// devices that [WithMaxDevices] says, and 16 forwards at a time.
+// It keeps each client's devices in memory, by the subject of the client's token. Everything that a client can make it
+// keep or do is bounded: a device token has at most 1024 bytes, a bundle id 256, a body what [WithMaxBody] says, a
+// client the devices that [WithMaxDevices] says, and 16 forwards at a time.
 type Bridge struct {
 	config  bridgeConfig
 	devices *bridgeDevices
@@ -46,14 +44,12 @@ type BridgePushResult struct {
 	Reason   string `json:"reason,omitempty"` // why it was not sent, in APNs' or FCM's words
 }
 
-// A BridgeForwarder is the push service behind a [Bridge]. It is called by many
-// goroutines at once.
+// A BridgeForwarder is the push service behind a [Bridge]. It is called by many goroutines at once.
 type BridgeForwarder interface {
-	// ForwardPush hands a notification for one device to the push service and
-	// returns nil once that has taken it. A [*ForwardError] with status 410 means
-	// that the token is dead: the relay forgets it, for every client that has
-	// registered it. Any other error is a failure, whose reason the bridge is
-	// told. The context ends 30 seconds after the push arrived.
+	// ForwardPush hands a notification for one device to the push service and returns nil once that has taken it. A
+	// [*ForwardError] with status 410 means that the token is dead: the relay forgets it, for every client that has
+	// registered it. Any other error is a failure, whose reason the bridge is told. The context ends 30 seconds after
+	// the push arrived.
 	ForwardPush(ctx context.Context, to BridgeDevice, push BridgePush) error
 }
 
@@ -62,8 +58,7 @@ type Authenticator interface {
 	Authenticate(r *http.Request) (verify.Claims, error)
 }
 
-// NewBridge makes a push relay. It needs [WithAuthenticator] and
-// [WithBridgeForwarder].
+// NewBridge makes a push relay. It needs [WithAuthenticator] and [WithBridgeForwarder].
 func NewBridge(opts ...BridgeOption) (*Bridge, error) {
 	config, err := newBridgeConfig(opts)
 	if err != nil {
@@ -168,8 +163,8 @@ func (b *Bridge) servePush(w http.ResponseWriter, clientID string, body bridgeBo
 	writeBridgeJSON(w, http.StatusOK, answer)
 }
 
-// push forwards p to each device of its client. A bridge that hangs up changes
-// nothing: it will not push again for half a minute.
+// push forwards p to each device of its client. A bridge that hangs up changes nothing: it will not push again for half
+// a minute.
 func (b *Bridge) push(p BridgePush) []BridgePushResult {
 	ctx, cancel := context.WithTimeout(context.Background(), forwardTimeout)
 	defer cancel()

@@ -46,8 +46,8 @@ func newBridgeDevices(most int) *bridgeDevices {
 	return &bridgeDevices{most: most, byClient: map[string]*bridgeClient{}, clients: map[string]map[string]struct{}{}}
 }
 
-// add registers a device, or replaces what is known of the one with its token. It
-// reports false if the client has as many devices as it may.
+// add registers a device, or replaces what is known of the one with its token. It reports false if the client has as
+// many devices as it may.
 func (d *bridgeDevices) add(clientID string, device BridgeDevice) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -11,12 +11,11 @@ import (
 	"github.com/sealpush/sealpush/internal/requestbody"
 )
 
-// maxBridgeBody is the size in bytes of the largest request body that the push
-// relay of bridges and the token service read; more is answered 413.
+// maxBridgeBody is the size in bytes of the largest request body that the push relay of bridges and the token service
+// read; more is answered 413.
 const maxBridgeBody = 8 << 10
 
-// bridgeOK and bridgeFailure are the two bodies that both services answer with,
-// where nothing more is to be said.
+// bridgeOK and bridgeFailure are the two bodies that both services answer with, where nothing more is to be said.
 type bridgeOK struct {
 	OK      bool   `json:"ok"`
 	Message string `json:"message"`
@@ -30,9 +29,8 @@ type bridgeFailure struct {
 // A bridgeHandler answers a request whose body has been read.
 type bridgeHandler func(w http.ResponseWriter, r *http.Request, body []byte)
 
-// serveBody reads at most limit bytes of the body before anything else, since a
-// server notices that its client has gone only once the body is read. A nil
-// handler stands for a method or a path that there is not: like the deployed
+// serveBody reads at most limit bytes of the body before anything else, since a server notices that its client has gone
+// only once the body is read. A nil handler stands for a method or a path that there is not: like the deployed
 // services, both answer 404 to it.
 func serveBody(w http.ResponseWriter, r *http.Request, limit int, handler bridgeHandler) {
 	announceIdle(w, r)
@@ -86,12 +84,10 @@ func writeBridgeJSON(w http.ResponseWriter, status int, body any) {
 	w.Write(append(encoded, '\n'))
 }
 
-// bridgeBody is the JSON object of a request: its members by their exact names,
-// the last of two with one name.
+// bridgeBody is the JSON object of a request: its members by their exact names, the last of two with one name.
 type bridgeBody map[string]json.RawMessage
 
-// readBridgeBody answers 400 and reports false for a body that is not a JSON
-// object.
+// readBridgeBody answers 400 and reports false for a body that is not a JSON object.
 func readBridgeBody(w http.ResponseWriter, body []byte) (bridgeBody, bool) {
 	var members bridgeBody
 	if json.Unmarshal(body, &members) != nil || members == nil {
@@ -101,9 +97,8 @@ func readBridgeBody(w http.ResponseWriter, body []byte) (bridgeBody, bool) {
 	return members, true
 }
 
-// text returns a member that should be a text. As at the deployed services, another
-// value counts as the text that it is written as, and one that is nothing (null,
-// false, 0) as a missing one.
+// text returns a member that should be a text. As at the deployed services, another value counts as the text that it is
+// written as, and one that is nothing (null, false, 0) as a missing one.
 func (b bridgeBody) text(name string) string {
 	raw := bytes.TrimSpace(b[name])
 	if len(raw) == 0 {

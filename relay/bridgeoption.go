@@ -50,8 +50,8 @@ func WithBridgeForwarder(f BridgeForwarder) BridgeOption {
 	}
 }
 
-// WithAuthenticator says whose tokens the relay takes, usually by a
-// [verify.Verifier] for the scope "push:write". There is no default.
+// WithAuthenticator says whose tokens the relay takes, usually by a [verify.Verifier] for the scope "push:write". There
+// is no default.
 func WithAuthenticator(a Authenticator) BridgeOption {
 	return func(c *bridgeConfig) error {
 		if a == nil {
@@ -62,9 +62,8 @@ func WithAuthenticator(a Authenticator) BridgeOption {
 	}
 }
 
-// WithBridgeLogger logs forwards that fail, at Warn: the client id, the platform
-// and the error, never the device token. Without it, or when it is nil, they are
-// logged to [slog.Default] at the time of each line.
+// WithBridgeLogger logs forwards that fail, at Warn: the client id, the platform and the error, never the device token.
+// Without it, or when it is nil, they are logged to [slog.Default] at the time of each line.
 func WithBridgeLogger(logger *slog.Logger) BridgeOption {
 	return func(c *bridgeConfig) error {
 		c.logger = logger
@@ -72,8 +71,8 @@ func WithBridgeLogger(logger *slog.Logger) BridgeOption {
 	}
 }
 
-// WithMaxDevices sets how many devices one client may have: 256 unless it is set.
-// The registration of one more is answered 409. Less than one is an error.
+// WithMaxDevices sets how many devices one client may have: 256 unless it is set. The registration of one more is
+// answered 409. Less than one is an error.
 func WithMaxDevices(n int) BridgeOption {
 	return func(c *bridgeConfig) error {
 		if n < 1 {
@@ -84,9 +83,8 @@ func WithMaxDevices(n int) BridgeOption {
 	}
 }
 
-// WithMaxBody sets how many bytes a request's body may have: 8192 unless it is set,
-// which is twice what Apple and Google take. The deployed relay takes 1 MiB. It is
-// from 4096 bytes to 1 MiB.
+// WithMaxBody sets how many bytes a request's body may have: 8192 unless it is set, which is twice what Apple and
+// Google take. The deployed relay takes 1 MiB. It is from 4096 bytes to 1 MiB.
 func WithMaxBody(bytes int) BridgeOption {
 	return func(c *bridgeConfig) error {
 		if bytes < 4<<10 || bytes > 1<<20 {
@@ -97,8 +95,8 @@ func WithMaxBody(bytes int) BridgeOption {
 	}
 }
 
-// WithPushData forwards the member "data" of a push too. The deployed relay drops
-// it, and so does this one without the option.
+// WithPushData forwards the member "data" of a push too. The deployed relay drops it, and so does this one without the
+// option.
 func WithPushData() BridgeOption {
 	return func(c *bridgeConfig) error {
 		c.pushData = true
@@ -106,9 +104,8 @@ func WithPushData() BridgeOption {
 	}
 }
 
-// WithOutageStatus sets what a request is answered while the token service's keys
-// cannot be fetched: 503 unless it is set. The deployed relay answers 401, after
-// which a bridge drops a good token and fetches another one.
+// WithOutageStatus sets what a request is answered while the token service's keys cannot be fetched: 503 unless it is
+// set. The deployed relay answers 401, after which a bridge drops a good token and fetches another one.
 func WithOutageStatus(status int) BridgeOption {
 	return func(c *bridgeConfig) error {
 		if status != http.StatusUnauthorized && status != http.StatusServiceUnavailable {
@@ -119,8 +116,8 @@ func WithOutageStatus(status int) BridgeOption {
 	}
 }
 
-// OnPush calls f with each push and its results, once they are known, those
-// included that met no device. It is called by many goroutines at once.
+// OnPush calls f with each push and its results, once they are known, those included that met no device. It is called
+// by many goroutines at once.
 func OnPush(f func(BridgePush)) BridgeOption {
 	return func(c *bridgeConfig) error {
 		c.onPush = f

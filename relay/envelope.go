@@ -15,15 +15,14 @@ const (
 	collapseDigits = 32
 	maxSuite       = 16 // characters
 
-	// The cap on a ciphertext, in characters: the floor that every relay takes, and
-	// what fits Apple's 4096 bytes with the longest suite.
+	// The cap on a ciphertext, in characters: the floor that every relay takes, and what fits Apple's 4096 bytes with
+	// the longest suite.
 	minCap = 3000
 	maxCap = 3800
 )
 
-// minCiphertext is the length of the shortest ciphertext that is taken, in
-// characters: that of an empty JSON object. A suite that this process does not know,
-// or may not use, has that of x25519.
+// minCiphertext is the length of the shortest ciphertext that is taken, in characters: that of an empty JSON object. A
+// suite that this process does not know, or may not use, has that of x25519.
 func minCiphertext(suite seal.Suite) int {
 	const x25519 = 68
 	return max(x25519, base64.StdEncoding.EncodedLen(suite.Overhead()+len("{}")))
@@ -35,8 +34,7 @@ const (
 	Passive       = "passive"
 )
 
-// An Envelope is one alert for one device as a daemon posts it (relay protocol,
-// "Inbound request", v1).
+// An Envelope is one alert for one device as a daemon posts it (relay protocol, "Inbound request", v1).
 type Envelope struct {
 	Device     secret.Text // push token, as the daemon wrote it; it prints as a placeholder
 	Suite      seal.Suite  // of the ciphertext; x25519 where the envelope names none
@@ -55,15 +53,13 @@ func (e Envelope) String() string {
 // errOversize refuses a body for its size alone.
 var errOversize = fmt.Errorf("body is larger than %d bytes", maxBody)
 
-// A fieldError says what is wrong with which member of an envelope, or with
-// its body. It quotes nothing of either.
+// A fieldError says what is wrong with which member of an envelope, or with its body. It quotes nothing of either.
 type fieldError struct{ field, problem string }
 
 func (e *fieldError) Error() string { return e.field + " " + e.problem }
 
-// ParseEnvelope reads a request body, as a relay does that takes any device token
-// and 3800 characters of ciphertext. The error says which member is wrong and how,
-// and quotes nothing.
+// ParseEnvelope reads a request body, as a relay does that takes any device token and 3800 characters of ciphertext.
+// The error says which member is wrong and how, and quotes nothing.
 func ParseEnvelope(body []byte) (Envelope, error) {
 	e, _, err := parseEnvelope(body, maxCap, func(token string) (string, error) { return token, nil })
 	if err != nil {
@@ -72,14 +68,12 @@ func ParseEnvelope(body []byte) (Envelope, error) {
 	return e, nil
 }
 
-// parseEnvelope reads a request body, of which the ciphertext may have so many
-// characters. Its error is errOversize or a *fieldError about the first member, in
-// the protocol's order, that is wrong. The name is what the device function makes
-// of the token.
+// parseEnvelope reads a request body, of which the ciphertext may have so many characters. Its error is errOversize or
+// a *fieldError about the first member, in the protocol's order, that is wrong. The name is what the device function
+// makes of the token.
 //
-// Member names are compared exactly; of two members of one name the last counts, as
-// at the hosted relay. Members the protocol does not know are ignored, whatever they
-// hold, so that v1 can grow.
+// Member names are compared exactly; of two members of one name the last counts, as at the hosted relay. Members the
+// protocol does not know are ignored, whatever they hold, so that v1 can grow.
 func parseEnvelope(body []byte, maxCiphertext int, device func(token string) (string, error)) (e Envelope, name string, err error) {
 	if len(body) > maxBody {
 		return Envelope{}, "", errOversize

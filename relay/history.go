@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// A deviceHistory is what a relay remembers of one device, and the rules of
-// [Policy]. It knows no clock and no lock. Times are Unix time in nanoseconds; zero
-// is never.
+// A deviceHistory is what a relay remembers of one device, and the rules of [Policy]. It knows no clock and no lock.
+// Times are Unix time in nanoseconds; zero is never.
 type deviceHistory struct {
 	seen     int64 // when it was last changed
 	fullAt   int64 // when the bucket is full again
@@ -37,8 +36,8 @@ type failedForward struct {
 	retryAfter time.Duration
 }
 
-// leaseTime is how long a forward may be under way, and for how long its failure is
-// remembered. When the process that forwards has died, others go on after it.
+// leaseTime is how long a forward may be under way, and for how long its failure is remembered. When the process that
+// forwards has died, others go on after it.
 const leaseTime = forwardTimeout
 
 // A decision is what becomes of a post.
@@ -49,9 +48,8 @@ type decision struct {
 	digestDue bool          // of digested
 }
 
-// admit decides about a post at now. When the outcome is forwarded, the caller ends
-// the forward with settle, under the lease that it gave. It reports whether the
-// history changed.
+// admit decides about a post at now. When the outcome is forwarded, the caller ends the forward with settle, under the
+// lease that it gave. It reports whether the history changed.
 func (d *deviceHistory) admit(now int64, id [16]byte, lease uint64, p *Policy) (decision, bool) {
 	rewound := d.rewind(now, p)
 	page := d.page(id)
@@ -113,8 +111,8 @@ func (p *pageHistory) flaps(now int64, policy *Policy) bool {
 	return true
 }
 
-// settle ends, at now, the forward that was admitted at the given time. A nil
-// failure means that the push service took the page.
+// settle ends, at now, the forward that was admitted at the given time. A nil failure means that the push service took
+// the page.
 func (d *deviceHistory) settle(now, admitted int64, id [16]byte, lease uint64, failure *failedForward, p *Policy) {
 	d.rewind(now, p)
 	d.seen = now
@@ -155,8 +153,7 @@ func (d *deviceHistory) page(id [16]byte) *pageHistory {
 	return nil
 }
 
-// forget drops the pages that do not matter any more, and returns the time from
-// which nothing of the device does.
+// forget drops the pages that do not matter any more, and returns the time from which nothing of the device does.
 func (d *deviceHistory) forget(now int64, p *Policy) (until int64) {
 	until = d.fullAt
 	if p.MonthlyQuota > 0 && (d.count > 0 || d.digested != 0) {
@@ -180,14 +177,13 @@ func (p *pageHistory) mattersUntil(policy *Policy) int64 {
 	return until
 }
 
-// clockSkew is how far the clocks of relays that share a state may differ. A post
-// within it of the last one does not refill the bucket: two relays in turn would
-// refill it again and again.
+// clockSkew is how far the clocks of relays that share a state may differ. A post within it of the last one does not
+// refill the bucket: two relays in turn would refill it again and again.
 const clockSkew = 5 * time.Second
 
-// rewind corrects the history when the clock was set back to now: what lies in the
-// future counts as having happened now. Otherwise pages would be suppressed until
-// the clock has caught up. No limit is lifted. It reports whether anything changed.
+// rewind corrects the history when the clock was set back to now: what lies in the future counts as having happened
+// now. Otherwise pages would be suppressed until the clock has caught up. No limit is lifted. It reports whether
+// anything changed.
 func (d *deviceHistory) rewind(now int64, p *Policy) bool {
 	back := d.seen - now
 	if back <= 0 {

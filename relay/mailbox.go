@@ -33,14 +33,14 @@ const (
 	// minOpenerSecret is in characters: as many as 128 bits take in base64. A longer secret is no better.
 	minOpenerSecret, maxOpenerSecret = 22, 128
 
-	// Each client address has a budget of requests a second, and opening a mailbox takes that of several: an address opens
-	// 10 at once and then 10 a minute, so that it cannot have all of them.
+	// Each client address has a budget of requests a second, and opening a mailbox takes that of several: an address
+	// opens 10 at once and then 10 a minute, so that it cannot have all of them.
 	mailboxRate, mailboxBurst, mailboxOpening = 1, 60, 6
 )
 
 // Mailboxes are where a phone and a program that cannot reach each other leave one message each, to be paired
-// (docs/protocol.md, "Pairing through the relay"). They are an [http.Handler], which an operator mounts at /mailboxes/ of
-// the relay's origin:
+// (docs/protocol.md, "Pairing through the relay"). They are an [http.Handler], which an operator mounts at /mailboxes/
+// of the relay's origin:
 //
 //	PUT    /mailboxes/{id}          201; 409 when there is one; 503 with Retry-After when there are too many
 //	PUT    /mailboxes/{id}/request  204; 409 when there is a request
@@ -50,8 +50,8 @@ const (
 //	DELETE /mailboxes/{id}          204
 //
 // An id is 32 lower-case hexadecimal digits, at random, which the program that opens the mailbox chooses. Whoever knows
-// it may leave the request and read the answer. Opening, reading the request, answering and deleting take a bearer token:
-// the opener's own secret, of 22 to 128 characters, of which a hash is kept. A message is base64 of at most
+// it may leave the request and read the answer. Opening, reading the request, answering and deleting take a bearer
+// token: the opener's own secret, of 22 to 128 characters, of which a hash is kept. A message is base64 of at most
 // [MaxMailboxMessage] bytes; the relay cannot open what is sealed in it. Reading takes nothing away, so that an answer
 // that was lost on its way can be fetched again.
 //
@@ -105,9 +105,9 @@ type mailboxConfig struct {
 	addressOf func(*http.Request) string
 }
 
-// WithMailboxOrigins lets pages of other origins than the relay's own use the mailboxes: those of a page that phones open
-// and that is served elsewhere. Each origin is written as browsers write it, such as https://phone.example.com, and is
-// compared byte by byte.
+// WithMailboxOrigins lets pages of other origins than the relay's own use the mailboxes: those of a page that phones
+// open and that is served elsewhere. Each origin is written as browsers write it, such as https://phone.example.com,
+// and is compared byte by byte.
 func WithMailboxOrigins(origins ...string) MailboxOption {
 	return func(c *mailboxConfig) (err error) {
 		if c.origins, err = crossorigin.Parse(origins...); err != nil {
@@ -117,7 +117,7 @@ func WithMailboxOrigins(origins ...string) MailboxOption {
 	}
 }
 
-// WithMaxMailboxes sets how many mailboxes there can be at once: 1000 unless it is set. Each takes up to 17 kB of
+// WithMaxMailboxes sets how many mailboxes there can be at once: 1000 unless it is set. Each takes up to 18 kB of
 // memory.
 func WithMaxMailboxes(n int) MailboxOption {
 	return func(c *mailboxConfig) error {
@@ -129,9 +129,9 @@ func WithMaxMailboxes(n int) MailboxOption {
 	}
 }
 
-// WithClientAddress sets how the address of a client is found, by which its requests are counted: that of the connection
-// unless it is set. Behind a proxy it reads the header that the proxy sets, and nobody else can. Requests call it at the
-// same time.
+// WithClientAddress sets how the address of a client is found, by which its requests are counted: that of the
+// connection unless it is set. Behind a proxy it reads the header that the proxy sets, and nobody else can. Requests
+// call it at the same time.
 func WithClientAddress(addressOf func(*http.Request) string) MailboxOption {
 	return func(c *mailboxConfig) error {
 		if addressOf == nil {
@@ -176,8 +176,8 @@ func (m *Mailboxes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.handler.ServeHTTP(w, r)
 }
 
-// Close deletes all mailboxes and answers those that wait. A server that shuts down waits for nobody when Close is given
-// to its RegisterOnShutdown. Mailboxes that are closed open no more.
+// Close deletes all mailboxes and answers those that wait. A server that shuts down waits for nobody when Close is
+// given to its RegisterOnShutdown. Mailboxes that are closed open no more.
 func (m *Mailboxes) Close() { m.close() }
 
 func (m *Mailboxes) shut() {
@@ -405,7 +405,8 @@ func (m *Mailboxes) fetch(w http.ResponseWriter, r *http.Request, id, part strin
 		refuseGone(w)
 	case <-wait.C:
 		w.WriteHeader(http.StatusNoContent)
-	case <-r.Context().Done():
+	case <-r.Context().Done(): // the client has gone
+		w.WriteHeader(http.StatusNoContent)
 	}
 }
 

@@ -6,9 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// members are those of a JSON object, each as it was written; of two of one name,
-// the last. encoding/json into a struct would not do: it takes "Device" for
-// "device", and null for an absent value.
+// members are those of a JSON object, each as it was written; of two of one name, the last. encoding/json into a struct
+// would not do: it takes "Device" for "device", and null for an absent value.
 type members struct {
 	raw map[string]json.RawMessage
 	err error // the first thing that was wrong; later reads return zero values

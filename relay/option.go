@@ -15,6 +15,7 @@ type config struct {
 	state     State
 	maxCap    int // characters of ciphertext
 	logger    *slog.Logger
+	observer  func(Observation)
 }
 
 func newConfig(opts []Option) (config, error) {
@@ -55,8 +56,8 @@ func WithForwarder(f Forwarder) Option {
 	}
 }
 
-// WithPolicy sets how often the relay lets a device be paged. Without it the
-// relay does as the hosted one: see [Policy]. It refuses what [Policy] says.
+// WithPolicy sets how often the relay lets a device be paged. Without it the relay does as the hosted one: see
+// [Policy]. It refuses what [Policy] says.
 func WithPolicy(p Policy) Option {
 	return func(c *config) error {
 		p, err := p.withDefaults()
@@ -68,8 +69,8 @@ func WithPolicy(p Policy) Option {
 	}
 }
 
-// WithoutPolicy forwards every envelope that is right, however often it comes:
-// for tests that send one alert again and again, or many to one phone.
+// WithoutPolicy forwards every envelope that is right, however often it comes: for tests that send one alert again and
+// again, or many to one phone.
 func WithoutPolicy() Option {
 	return func(c *config) error {
 		c.policy = nil
@@ -77,9 +78,8 @@ func WithoutPolicy() Option {
 	}
 }
 
-// WithMaxCiphertext sets how long a ciphertext may be, in characters: 3800 unless it
-// is set, which is what fits a message to Apple, and never less than the 3000 that
-// every relay takes. A daemon that sends more is answered 400.
+// WithMaxCiphertext sets how long a ciphertext may be, in characters: 3800 unless it is set, which is what fits a
+// message to Apple, and never less than the 3000 that every relay takes. A daemon that sends more is answered 400.
 func WithMaxCiphertext(n int) Option {
 	return func(c *config) error {
 		if n < minCap || n > maxCap {
@@ -90,8 +90,7 @@ func WithMaxCiphertext(n int) Option {
 	}
 }
 
-// WithState keeps what the policy has to know somewhere else than in a
-// [MemoryState] of the relay's own.
+// WithState keeps what the policy has to know somewhere else than in a [MemoryState] of the relay's own.
 func WithState(s State) Option {
 	return func(c *config) error {
 		if s == nil {
@@ -102,9 +101,8 @@ func WithState(s State) Option {
 	}
 }
 
-// WithLogger logs forwards that fail, at Warn: the collapse id and the error, never
-// the device token. Without it, or when it is nil, they are logged to [slog.Default]
-// at the time of each line.
+// WithLogger logs forwards that fail, at Warn: the collapse id and the error, never the device token. Without it, or
+// when it is nil, they are logged to [slog.Default] at the time of each line.
 func WithLogger(logger *slog.Logger) Option {
 	return func(c *config) error {
 		c.logger = logger

@@ -18,9 +18,10 @@ import (
 //go:embed pair.html
 var pairPage string
 
-// PairPage is the landing page of pairing links, which an operator mounts at /pair of the relay's origin (live protocol,
-// "Pairing links"). Its script reads the fragment of the address, which browsers do not send, shows whose link it is, and
-// offers to open it in the app. The page loads nothing and sends nothing, which its Content-Security-Policy sees to.
+// PairPage is the landing page of pairing links, which an operator mounts at /pair of the relay's origin (live
+// protocol, "Pairing links"). Its script reads the fragment of the address, which browsers do not send, shows whose
+// link it is, and offers to open it in the app. The page loads nothing and sends nothing, which its
+// Content-Security-Policy sees to.
 //
 // It takes GET and HEAD. A relay without it still follows the protocol.
 func PairPage() http.Handler {

@@ -5,34 +5,28 @@ import (
 	"time"
 )
 
-// A Policy says how often a relay lets one device be paged (relay protocol,
-// "Relay responsibilities", and its additions of 2026, "Relay"). A zero field means
-// its default, which is what the hosted relay does and what the comments say.
+// A Policy says how often a relay lets one device be paged (relay protocol, "Relay responsibilities", and its additions
+// of 2026, "Relay"). A zero field means its default, which is what the hosted relay does and what the comments say.
 //
 // A post is held against it in this order:
 //
-//  1. Coalescing: a post with the collapse id of a page that was forwarded to
-//     the device less than CoalesceWindow ago is "coalesced". Several nodes that
-//     report one alert make one page. While the page is being forwarded, its copies
+//  1. Coalescing: a post with the collapse id of a page that was forwarded to the device less than CoalesceWindow ago
+//     is "coalesced". Several nodes that report one alert make one page. While the page is being forwarded, its copies
 //     wait: should the push service not take it, they get the same answer.
-//  2. Flap suppression: a post that finds FlapLimit forwards of its collapse id,
-//     each younger than FlapWindow, is "suppressed" and cools that id. From then on
-//     one post per ReminderInterval is forwarded, the others are suppressed, until
-//     the id has not been posted for QuietPeriod. A coalesced post does not count.
-//  3. Rate limit: each forward takes a token out of the device's bucket of
-//     Burst, which gets one back per RefillInterval. An empty bucket is
-//     answered 429, with a Retry-After in seconds. The token is spent even if the
+//  2. Flap suppression: a post that finds FlapLimit forwards of its collapse id, each younger than FlapWindow, is
+//     "suppressed" and cools that id. From then on one post per ReminderInterval is forwarded, the others are
+//     suppressed, until the id has not been posted for QuietPeriod. A coalesced post does not count.
+//  3. Rate limit: each forward takes a token out of the device's bucket of Burst, which gets one back per
+//     RefillInterval. An empty bucket is answered 429, with a Retry-After in seconds. The token is spent even if the
 //     push service does not take the page.
-//  4. Quota: once MonthlyQuota pages were forwarded to the device since 00:00 UTC on
-//     the first of the month, a post is "digested": instead of the page, the phone
-//     gets at most one fixed notification per DigestInterval, which says that there
-//     are alerts. What the push service did not take does not count.
+//  4. Quota: once MonthlyQuota pages were forwarded to the device since 00:00 UTC on the first of the month, a post is
+//     "digested": instead of the page, the phone gets at most one fixed notification per DigestInterval, which says
+//     that there are alerts. What the push service did not take does not count.
 //
-// Apart from the token, a page that the push service did not take leaves no trace:
-// the same alert passes as soon as the push service recovers.
+// Apart from the token, a page that the push service did not take leaves no trace: the same alert passes as soon as the
+// push service recovers.
 //
-// A negative field is an error, and so is a time of more than 100 years, or a Burst
-// that takes as long to refill.
+// A negative field is an error, and so is a time of more than 100 years, or a Burst that takes as long to refill.
 type Policy struct {
 	CoalesceWindow   time.Duration // 75 s
 	FlapLimit        int           // 6 forwards

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// A device's history as a State keeps it: a version, and then numbers as varints,
-// times as their distance from the first. A device that was paged once takes some
-// 50 bytes.
+// A device's history as a State keeps it: a version, and then numbers as varints, times as their distance from the
+// first. A device that was paged once takes some 50 bytes.
 const recordVersion = 1
 
 // What a page has, beside its id and its forwards.

@@ -9,12 +9,11 @@ import (
 	"github.com/sealpush/sealpush/internal/requestbody"
 )
 
-// A Relay is a sealed-alert relay: it takes envelopes, as the relay protocol has
-// them, and forwards each to a push service. It has no way to read what is
-// inside.
+// A Relay is a sealed-alert relay: it takes the envelopes of the relay protocol and forwards each to a push service. It
+// cannot read what is inside.
 //
-// Envelopes go to the path "/" alone (mount it elsewhere with
-// [http.StripPrefix]), with any Content-Type: it is the body that counts.
+// Envelopes go to the path "/" alone (mount it elsewhere with [http.StripPrefix]), with any Content-Type: it is the
+// body that counts.
 type Relay struct {
 	config config
 
@@ -25,8 +24,7 @@ type Relay struct {
 	close context.CancelFunc
 }
 
-// New makes a relay. It needs [WithForwarder]. The caller calls Close when done
-// with it.
+// New makes a relay. It needs [WithForwarder]. The caller calls Close when done with it.
 func New(opts ...Option) (*Relay, error) {
 	c, err := newConfig(opts)
 	if err != nil {
@@ -37,16 +35,23 @@ func New(opts ...Option) (*Relay, error) {
 	return r, nil
 }
 
-// Close ends the forwards that are under way; their daemons are answered 502.
-// Shut the server down first, so that there are none. It may be called more than
-// once.
+// Close ends the forwards that are under way; their daemons are answered 502. Shut the server down first, so that there
+// are none. It may be called more than once.
 func (r *Relay) Close() { r.close() }
 
 // ServeHTTP answers as the relay protocol has it.
 func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	announceIdle(w, req)
-	r.answer(w, req).write(w, req)
+	start := r.config.observedNow()
+	reply := r.answer(w, req)
+	if req.Method == http.MethodPost && isEndpoint(req) {
+		r.config.observe("post", reply.result(), reply.status, start)
+	}
+	reply.write(w, req)
 }
+
+// isEndpoint reports whether envelopes are posted to the request's path. StripPrefix leaves none.
+func isEndpoint(req *http.Request) bool { return req.URL.Path == "/" || req.URL.Path == "" }
 
 func (r *Relay) answer(w http.ResponseWriter, req *http.Request) *reply {
 	body, err := requestbody.Read(w, req, maxBody+1)
@@ -58,7 +63,7 @@ func (r *Relay) answer(w http.ResponseWriter, req *http.Request) *reply {
 	case err != nil:
 		return refuse(http.StatusBadRequest, "body could not be read to its end")
 	}
-	if path := req.URL.Path; path != "/" && path != "" { // StripPrefix leaves none
+	if !isEndpoint(req) {
 		return refuse(http.StatusNotFound, "nothing here: post envelopes to /")
 	}
 	switch req.Method {

@@ -23,8 +23,7 @@ const (
 	underway   outcome = "underway"   // not known yet: its page is being forwarded
 )
 
-// A reply is what a relay answers. To an envelope, every body says "v":1, then
-// an outcome or an error.
+// A reply is what a relay answers. To an envelope, every body says "v":1, then an outcome or an error.
 type reply struct {
 	status     int
 	page       string        // of a 200: a text instead of JSON

@@ -22,19 +22,17 @@ const (
 	SQLite     Dialect = "SQLite"     // 3.35 or newer
 )
 
-// An SQLState keeps devices in a database, for relays that must survive a restart,
-// and for several relays that serve the same phones: one row a device, in the table
-// sealpush_relay_devices, under a hash of its token. The table is made on first use,
-// in the first schema of the connection's search path; a database user who may not
-// do so needs it made beforehand:
+// An SQLState keeps devices in a database, for relays that must survive a restart, and for several relays that serve
+// the same phones: one row a device, in the table sealpush_relay_devices, under a hash of its token. The table is made
+// on first use, in the first schema of the connection's search path; a database user who may not do so needs it made
+// beforehand:
 //
 //	CREATE TABLE sealpush_relay_devices (
 //		device TEXT PRIMARY KEY, record BYTEA NOT NULL, forget_at BIGINT NOT NULL);
 //	CREATE INDEX sealpush_relay_forget ON sealpush_relay_devices (forget_at);
 //
-// A change takes two statements and no transaction that spans them: it is written
-// only if the row is still as it was read, and done anew otherwise. Rows that no
-// longer matter make room for new ones.
+// A change takes two statements and no transaction that spans them: it is written only if the row is still as it was
+// read, and done anew otherwise. Rows that no longer matter make room for new ones.
 //
 // The clocks of relays that share a state should agree to within 5 seconds.
 type SQLState struct {
@@ -42,16 +40,15 @@ type SQLState struct {
 	dialect Dialect
 	ready   atomic.Bool // the table has been used
 
-	// Changes of one device by this process go one after the other, so that a burst
-	// of them does not compete in the database. SQLite has one turn for all, as it
-	// writes one row at a time.
+	// Changes of one device by this process go one after the other, so that a burst of them does not compete in the
+	// database. SQLite has one turn for all, as it writes one row at a time.
 	seed  maphash.Seed
 	turns []chan struct{}
 }
 
-// NewSQLState returns the state in a database that was opened with a driver of the
-// caller's choice, such as github.com/jackc/pgx/v5/stdlib or modernc.org/sqlite. It
-// does not connect yet. Closing db is the caller's, after the relay.
+// NewSQLState returns the state in a database that was opened with a driver of the caller's choice, such as
+// github.com/jackc/pgx/v5/stdlib or modernc.org/sqlite. It does not connect yet. Closing db is the caller's, after the
+// relay.
 func NewSQLState(db *sql.DB, dialect Dialect) (*SQLState, error) {
 	if db == nil {
 		return nil, errors.New("relay: NewSQLState needs a database")

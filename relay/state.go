@@ -13,34 +13,29 @@ import (
 	"time"
 )
 
-// A State keeps what a relay has to know of each device from one post to the next:
-// what was forwarded, what cools, what is left of its rate and its quota. It is
-// called by many goroutines at once, and by the relays of several processes if they
-// share it.
+// A State keeps what a relay has to know of each device from one post to the next: what was forwarded, what cools, what
+// is left of its rate and its quota. It is called by many goroutines at once, and by the relays of several processes if
+// they share it.
 //
-// [NewMemoryState] is the default: it forgets everything when the process ends,
-// which costs a repeated page at worst. [NewSQLState] is for relays that must
-// survive a restart, or be more than one process.
+// [NewMemoryState] is the default: it forgets everything when the process ends, which costs a repeated page at worst.
+// [NewSQLState] is for relays that must survive a restart, or be more than one process.
 type State interface {
-	// Update replaces the record under key by what change makes of it, as one step:
-	// no other Update of that key comes in between. Record is nil where none is
-	// kept, and change returns nil where none is needed any more; until is when the
-	// record may be forgotten. The state may call change more than once; it has no
-	// effect but its result, and takes no time. A record that stays as it was need
-	// not be written.
+	// Update replaces the record under key by what change makes of it, as one step: no other Update of that key comes
+	// in between. Record is nil where none is kept, and change returns nil where none is needed any more; until is when
+	// the record may be forgotten. The state may call change more than once; it has no effect but its result, and takes
+	// no time. A record that stays as it was need not be written.
 	//
-	// A key is 32 hex digits, made from a device token that it does not reveal. Now
-	// is the relay's clock. An error means that nothing was changed, or that it is
-	// not known; [ErrStateFull] that there is no room for one more device.
+	// A key is 32 hex digits, made from a device token that it does not reveal. Now is the relay's clock. An error
+	// means that nothing was changed, or that nobody knows whether it was; [ErrStateFull] means that there is no room
+	// for another device.
 	Update(ctx context.Context, now time.Time, key string, change ChangeFunc) error
 }
 
 // A ChangeFunc makes a new record of one that a [State] keeps.
 type ChangeFunc func(record []byte) (changed []byte, until time.Time)
 
-// ErrStateFull is returned by [State.Update] when the state keeps as many devices
-// as it may. The relay then answers 503, since to let a post pass would be to let it
-// pass without limits.
+// ErrStateFull is returned by [State.Update] when the state keeps as many devices as it may. The relay then answers
+// 503, because a post that cannot be counted would pass without limits.
 var ErrStateFull = errors.New("relay: the state keeps as many devices as it may")
 
 // stateKey is what a state knows a device by.
@@ -52,8 +47,8 @@ func stateKey(device string) string {
 // DefaultMaxDevices is how many devices a relay's own [MemoryState] keeps.
 const DefaultMaxDevices = 100_000
 
-// A MemoryState keeps devices in memory, each for as long as it matters: half an
-// hour after the last page, usually. A device takes some 250 bytes.
+// A MemoryState keeps devices in memory, each for as long as it matters: half an hour after the last page, usually. A
+// device takes some 250 bytes.
 type MemoryState struct {
 	maxDevices int64
 	seed       maphash.Seed
@@ -79,14 +74,16 @@ type memoryRecord struct {
 // sweepInterval is how often devices are forgotten that no longer matter.
 const sweepInterval = 5 * time.Minute
 
-// NewMemoryState makes an empty state for at most so many devices at once, at least
-// one.
+// NewMemoryState makes an empty state for at most so many devices at once, at least one.
 func NewMemoryState(maxDevices int) (*MemoryState, error) {
 	if maxDevices < 1 {
 		return nil, fmt.Errorf("relay: NewMemoryState: cannot keep %d devices, it takes at least one", maxDevices)
 	}
 	return &MemoryState{maxDevices: int64(maxDevices), seed: maphash.MakeSeed()}, nil
 }
+
+// Devices is how many devices the state keeps now.
+func (s *MemoryState) Devices() int { return int(s.devices.Load()) }
 
 // Update is [State.Update].
 func (s *MemoryState) Update(_ context.Context, now time.Time, key string, change ChangeFunc) error {
@@ -142,8 +139,8 @@ func (s *MemoryState) update(shard *memoryShard, now time.Time, key string, chan
 	return false
 }
 
-// forgotten reports whether a record is past its time. When the clock was set back,
-// what was left of that time begins anew.
+// forgotten reports whether a record is past its time. When the clock was set back, what was left of that time begins
+// anew.
 func (r *memoryRecord) forgotten(now time.Time) bool {
 	at := now.UnixNano()
 	if back := r.stored - at; back > 0 {

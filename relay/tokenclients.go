@@ -12,14 +12,12 @@ import (
 	"sync"
 )
 
-// tokenClients are the clients of a token service. Of their secrets it holds
-// PBKDF2-SHA256 hashes alone.
+// tokenClients are the clients of a token service. Of their secrets it holds PBKDF2-SHA256 hashes alone.
 //
-// Such a hash takes some 30 ms, which is work that strangers could order by the
-// hundred. So a secret carries a tag that only this service can make, for one
-// client id: half of it is random, half an HMAC-SHA256 of that. One without the right
-// tag is refused for a microsecond's work. The others are hashed one at a time,
-// and few of one client wait for that.
+// Such a hash takes some 30 ms, which is work that strangers could order by the hundred. So a secret carries a tag that
+// only this service can make, for one client id: half of it is random, half an HMAC-SHA256 of that. One without the
+// right tag is refused for a microsecond's work. The others are hashed one at a time, and few of one client wait for
+// that.
 type tokenClients struct {
 	rounds  int
 	tagKey  [32]byte
@@ -91,8 +89,8 @@ func (c *tokenClients) hash(ctx context.Context, secret string, salt [16]byte) (
 	}
 }
 
-// add creates a client and returns its secret. Without replace it fails if there is
-// a client of that id, or if there are as many clients as there may be.
+// add creates a client and returns its secret. Without replace it fails if there is a client of that id, or if there
+// are as many clients as there may be.
 func (c *tokenClients) add(ctx context.Context, id, scope string, replace bool) (secret string, err error) {
 	secret = c.newSecret(id)
 	client := &tokenClient{scope: scope}
@@ -119,8 +117,8 @@ func (c *tokenClients) remove(id string) {
 	delete(c.byID, id)
 }
 
-// authenticate returns the scope of the client with these credentials. Its error is
-// errCredentials, errBusy, or that ctx has ended.
+// authenticate returns the scope of the client with these credentials. Its error is errCredentials, errBusy, or that
+// ctx has ended.
 func (c *tokenClients) authenticate(ctx context.Context, id, secret string) (scope string, err error) {
 	if !c.made(id, secret) {
 		return "", errCredentials

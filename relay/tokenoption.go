@@ -34,8 +34,7 @@ func newTokenConfig(opts []TokenOption) (tokenConfig, error) {
 	return c, nil
 }
 
-// WithIssuer sets the base URL of the token service itself, which its tokens name
-// as their issuer. There is no default.
+// WithIssuer sets the base URL of the token service itself, which its tokens name as their issuer. There is no default.
 func WithIssuer(baseURL string) TokenOption {
 	return func(c *tokenConfig) (err error) {
 		c.issuer, err = baseURLOf("WithIssuer", baseURL)
@@ -43,8 +42,7 @@ func WithIssuer(baseURL string) TokenOption {
 	}
 }
 
-// WithAudience sets the base URL of the push relay that the tokens are for. There
-// is no default.
+// WithAudience sets the base URL of the push relay that the tokens are for. There is no default.
 func WithAudience(baseURL string) TokenOption {
 	return func(c *tokenConfig) (err error) {
 		c.audience, err = baseURLOf("WithAudience", baseURL)
@@ -60,8 +58,8 @@ func baseURLOf(option, base string) (string, error) {
 	return strings.TrimSuffix(base, "/"), nil
 }
 
-// WithTokenLifetime sets how long tokens are valid: an hour unless it is set.
-// Tokens count in whole seconds, so less than one is an error.
+// WithTokenLifetime sets how long tokens are valid: an hour unless it is set. Tokens count in whole seconds, so less
+// than one is an error.
 func WithTokenLifetime(d time.Duration) TokenOption {
 	return func(c *tokenConfig) error {
 		if d < time.Second {
@@ -72,10 +70,9 @@ func WithTokenLifetime(d time.Duration) TokenOption {
 	}
 }
 
-// WithHashRounds sets the PBKDF2 rounds that client secrets are hashed with:
-// 100 000 unless it is set, as deployed. They take some 30 ms for each client and
-// each token, and five times as long under the race detector, so that tests may
-// want fewer. Less than one is an error.
+// WithHashRounds sets the PBKDF2 rounds that client secrets are hashed with: 100 000 unless it is set, as deployed.
+// They take some 30 ms for each client and each token, and five times as long under the race detector, so that tests
+// may want fewer. Less than one is an error.
 func WithHashRounds(n int) TokenOption {
 	return func(c *tokenConfig) error {
 		if n < 1 {
@@ -86,9 +83,8 @@ func WithHashRounds(n int) TokenOption {
 	}
 }
 
-// WithSigningKey signs tokens with key, until [TokenService.RotateKey], instead of
-// with one that is made when it is first needed. A key of fewer than 2048 bits,
-// whose tokens no relay accepts, is an error.
+// WithSigningKey signs tokens with key, until [TokenService.RotateKey], instead of with one that is made when it is
+// first needed. A key of fewer than 2048 bits, whose tokens no relay accepts, is an error.
 func WithSigningKey(key *rsa.PrivateKey) TokenOption {
 	return func(c *tokenConfig) error {
 		if key == nil || key.N.BitLen() < signingKeyBits {

@@ -25,16 +25,13 @@ const (
 	adminClientID = "admin"
 )
 
-// A TokenService issues RS256 JWTs to clients that know their secret (bridge push,
-// "cf-token"): POST /token, GET /.well-known/jwks.json, POST /clients,
-// DELETE /clients/{id} and GET /health. Paths, member names and the word "Bearer"
-// are taken as they are written here, and every other method or path is answered
-// 404, as by the deployed one.
+// A TokenService issues RS256 JWTs to clients that know their secret (bridge push, "cf-token"): POST /token, GET
+// /.well-known/jwks.json, POST /clients, DELETE /clients/{id} and GET /health. Paths, member names and the word
+// "Bearer" are taken as they are written here, and every other method or path is answered 404, as by the deployed one.
 //
-// It keeps its clients in memory, of their secrets a PBKDF2-SHA256 hash each. Wrong
-// credentials cost it next to nothing, since a secret says by itself that this
-// service has made it; right ones are checked one at a time, and 429 is the answer to a
-// client of which 8 requests wait.
+// It keeps its clients in memory, with a PBKDF2-SHA256 hash of each secret. A secret contains a tag that shows who made
+// it, so a wrong one is refused at almost no cost. A right one takes a hash; one hash is computed at a time, and a
+// client of which 8 requests wait is answered 429.
 type TokenService struct {
 	config      tokenConfig
 	clients     *tokenClients
@@ -44,8 +41,7 @@ type TokenService struct {
 	current *signingKey // nil until it is needed: making one takes a while
 }
 
-// NewTokenService makes a token service. It needs [WithIssuer] and
-// [WithAudience].
+// NewTokenService makes a token service. It needs [WithIssuer] and [WithAudience].
 func NewTokenService(opts ...TokenOption) (*TokenService, error) {
 	c, err := newTokenConfig(opts)
 	if err != nil {
@@ -80,14 +76,14 @@ func (s *TokenService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	serveBody(w, r, maxBridgeBody, handler)
 }
 
-// AdminCredentials are the token service's own client of scope "admin". A token
-// for it, from POST /token, creates and deletes clients.
+// AdminCredentials are the token service's own client of scope "admin". A token for it, from POST /token, creates and
+// deletes clients.
 func (s *TokenService) AdminCredentials() (clientID string, clientSecret secret.Text) {
 	return adminClientID, s.adminSecret()
 }
 
-// AddClient creates a client of scope "push:write", as an operator does with
-// POST /clients, and returns its secret. A client of that id is replaced.
+// AddClient creates a client of scope "push:write", as an operator does with POST /clients, and returns its secret. A
+// client of that id is replaced.
 func (s *TokenService) AddClient(clientID string) (clientSecret secret.Text) {
 	return s.addClient(clientID, scopePush)
 }
@@ -100,16 +96,15 @@ func (s *TokenService) addClient(id, scope string) secret.Text {
 	return secret.New(made)
 }
 
-// Token returns a token as POST /token issues it to a client of scope
-// "push:write", whether or not there is such a client.
+// Token returns a token as POST /token issues it to a client of scope "push:write", whether or not there is such a
+// client.
 func (s *TokenService) Token(clientID string) string {
 	token, _ := s.issue(clientID, scopePush)
 	return token
 }
 
-// SignToken signs claims with the current key as they are: what it takes to
-// see that a relay refuses an expired token, or one for somebody else. It
-// panics if claims cannot be encoded as JSON.
+// SignToken signs claims with the current key as they are: what it takes to see that a relay refuses an expired token,
+// or one for somebody else. It panics if claims cannot be encoded as JSON.
 func (s *TokenService) SignToken(claims map[string]any) string { return s.key().sign(claims) }
 
 // RotateKey replaces the key that tokens are signed with.
@@ -212,9 +207,8 @@ func (s *TokenService) serveAddClient(w http.ResponseWriter, r *http.Request, bo
 	}{true, id, made, scope})
 }
 
-// serveDeleteClient ends the issuing of tokens to a client. Those that it has
-// stay valid until they expire, as nothing asks the token service about them. An id
-// that nobody has is no error, as at the deployed service.
+// serveDeleteClient ends the issuing of tokens to a client. Those that it has stay valid until they expire, as nothing
+// asks the token service about them. An id that nobody has is no error, as at the deployed service.
 func (s *TokenService) serveDeleteClient(w http.ResponseWriter, r *http.Request, _ []byte) {
 	if !s.admit(w, r) {
 		return
@@ -228,8 +222,7 @@ func (s *TokenService) serveDeleteClient(w http.ResponseWriter, r *http.Request,
 	writeBridgeJSON(w, http.StatusOK, bridgeOK{OK: true, Message: "Client deleted"})
 }
 
-// admit lets an admin's request pass and answers any other with 401, a client's of
-// another scope too.
+// admit lets an admin's request pass and answers any other with 401, a client's of another scope too.
 func (s *TokenService) admit(w http.ResponseWriter, r *http.Request) bool {
 	bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	key := s.key()

@@ -20,14 +20,12 @@ const (
 	ciphertextCeiling = 3800 // what a push message has room for
 )
 
-// WithMaxCiphertext lets a ciphertext have up to n characters, from 3000, which
-// is the default and what every relay takes, to 3800. More characters leave more
-// of a long alert: 2802 bytes instead of 2202 for a phone with a key of suite
-// x25519, 1714 instead of 1114 for one of suite xwing.
+// WithMaxCiphertext lets a ciphertext have up to n characters, from 3000, which is the default and what every relay
+// takes, to 3800. More characters leave more of a long alert: 2802 bytes instead of 2202 for a phone with a key of
+// suite x25519, 1714 instead of 1114 for one of suite xwing.
 //
-// A relay may take less than n. To one that answers 400 and names the ciphertext,
-// the alert is fitted to 3000 characters and posted once more, and for an hour
-// alerts are fitted to 3000 at once.
+// A relay may take less than n. To one that answers 400 and names the ciphertext, the alert is fitted to 3000
+// characters and posted once more, and for an hour alerts are fitted to 3000 at once.
 func WithMaxCiphertext(n int) Option {
 	return func(c *config) error {
 		if n < ciphertextFloor || n > ciphertextCeiling {
@@ -38,8 +36,7 @@ func WithMaxCiphertext(n int) Option {
 	}
 }
 
-// fits has an alert fitted to each budget of a Send, in bytes of plaintext. Each
-// is fitted when it is first asked for.
+// fits has an alert fitted to each budget of a Send, in bytes of plaintext. Each is fitted when it is first asked for.
 type fits map[int]func() (payload.Fitted, error)
 
 // prepare makes room for a suite's budget under a limit of the ciphertext.
@@ -55,8 +52,8 @@ func (f fits) to(suite seal.Suite, limit int) (payload.Fitted, error) {
 	return f[suite.MaxPlaintext(limit)]()
 }
 
-// suitesOf returns the suites of the devices' keys, each once. Without a usable
-// key among them it is X25519, so that an alert is checked in any case.
+// suitesOf returns the suites of the devices' keys, each once. Without a usable key among them it is X25519, so that an
+// alert is checked in any case.
 func suitesOf(devices []pairing.Device) []seal.Suite {
 	var suites []seal.Suite
 	for _, device := range devices {
@@ -70,8 +67,7 @@ func suitesOf(devices []pairing.Device) []seal.Suite {
 	return suites
 }
 
-// exceedsFloor reports whether the ciphertext of a plaintext is longer than what
-// every relay takes.
+// exceedsFloor reports whether the ciphertext of a plaintext is longer than what every relay takes.
 func exceedsFloor(suite seal.Suite, plaintext []byte) bool {
 	return base64.StdEncoding.EncodedLen(len(plaintext)+suite.Overhead()) > ciphertextFloor
 }
@@ -79,8 +75,8 @@ func exceedsFloor(suite seal.Suite, plaintext []byte) bool {
 // floorFor is how long alerts are fitted to the floor after a relay refused more.
 const floorFor = time.Hour
 
-// A shortRelay remembers that the relay refused a ciphertext for its length. Its
-// zero value remembers nothing. It is safe for concurrent use.
+// A shortRelay remembers that the relay refused a ciphertext for its length. Its zero value remembers nothing. It is
+// safe for concurrent use.
 type shortRelay struct {
 	mu    sync.Mutex
 	until time.Time
@@ -103,8 +99,8 @@ func (s *shortRelay) note() (first bool) {
 	return first
 }
 
-// namesCiphertext reports whether the word is among the first 512 characters of
-// the body of a 400 (live protocol, "Size budget").
+// namesCiphertext reports whether the word is among the first 512 characters of the body of a 400 (live protocol, "Size
+// budget").
 func namesCiphertext(body []byte) bool {
 	end := 0
 	for range 512 {

@@ -15,25 +15,23 @@ import (
 	"github.com/sealpush/sealpush/internal/answer"
 )
 
-// MaxInFlight is how many POSTs a relay must be ready to see at once for one
-// alert, and how many connections (relay protocol, "Inbound request"); no
-// [Client.Send] goes over it. Sends that run at the same time each have their own
+// MaxInFlight is how many POSTs a relay must be ready to see at once for one alert, and how many connections (relay
+// protocol, "Inbound request"); no [Client.Send] goes over it. Sends that run at the same time each have their own
 // limit: none waits for the connections of another.
 const MaxInFlight = 100
 
 // DefaultTimeout bounds each POST unless [WithTimeout] says otherwise.
 const DefaultTimeout = 10 * time.Second
 
-// maxPatience is below the 10 minutes after which a phone shows an alert as outdated
-// (relay protocol, "Replay protection").
+// maxPatience is below the 10 minutes after which a phone shows an alert as outdated (relay protocol, "Replay
+// protection").
 const maxPatience = 9 * time.Minute
 
-// ErrClosed is the error of every [Outcome] of a Send after [Client.Close], and of a
-// Notify after [Notifier.Close].
+// ErrClosed is the error of every [Outcome] of a Send after [Client.Close], and of a Notify after [Notifier.Close].
 var ErrClosed = errors.New("relayclient: client or notifier is closed")
 
-// A Client posts sealed alerts to one relay. It keeps its connections between
-// alerts, so make one and keep it. It is safe for concurrent use.
+// A Client posts sealed alerts to one relay. It keeps its connections between alerts, so make one and keep it. It is
+// safe for concurrent use.
 type Client struct {
 	config
 	relay   *relay // behind a pointer, which fmt does not follow; it holds secrets
@@ -60,10 +58,9 @@ type config struct {
 // An Option changes a default of [New].
 type Option func(*config) error
 
-// WithTimeout bounds each POST, from the moment it has a connection until the
-// relay's answer has been read; how long it may wait for the connection is
-// [WithPatience]. The default is [DefaultTimeout]. The context given to Send bounds
-// the whole alert.
+// WithTimeout bounds each POST, from the moment it has a connection until the relay's answer has been read; how long it
+// may wait for the connection is [WithPatience]. The default is [DefaultTimeout]. The context given to Send bounds the
+// whole alert.
 func WithTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
@@ -74,12 +71,10 @@ func WithTimeout(d time.Duration) Option {
 	}
 }
 
-// WithPatience bounds how long a Send waits for its first connection to the relay,
-// while names are looked up, dials fail, or the relay hangs up before anything was
-// sent. It is one wait for the whole Send: when it ends, every device that waits has
-// its error. An answer of the relay starts it anew. The default is the timeout of a
-// POST, the longest 9 minutes. What another attempt would not change ends it at once:
-// TLS errors and a proxy's refusal.
+// WithPatience bounds how long a Send waits for its first connection to the relay, while names are looked up, dials
+// fail, or the relay hangs up before anything was sent. It is one wait for the whole Send: when it ends, every device
+// that waits has its error. An answer of the relay starts it anew. The default is the timeout of a POST, the longest 9
+// minutes. TLS errors and a proxy's refusal end it at once, because another attempt would fail in the same way.
 func WithPatience(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 || d > maxPatience {
@@ -90,9 +85,8 @@ func WithPatience(d time.Duration) Option {
 	}
 }
 
-// WithTLSConfig sets the TLS configuration of the connections to the relay: for a
-// private certificate authority or a client certificate. It is cloned. It cannot be
-// combined with [WithHTTPClient], whose transport has its own.
+// WithTLSConfig sets the TLS configuration of the connections to the relay: for a private certificate authority or a
+// client certificate. It is cloned. It cannot be combined with [WithHTTPClient], whose transport has its own.
 func WithTLSConfig(tlsConfig *tls.Config) Option {
 	return func(c *config) error {
 		if tlsConfig == nil {
@@ -103,8 +97,8 @@ func WithTLSConfig(tlsConfig *tls.Config) Option {
 	}
 }
 
-// WithMaxInFlight bounds how many POSTs of one alert are in flight at once, from
-// 1 to [MaxInFlight], which is the default.
+// WithMaxInFlight bounds how many POSTs of one alert are in flight at once, from 1 to [MaxInFlight], which is the
+// default.
 func WithMaxInFlight(n int) Option {
 	return func(c *config) error {
 		if n < 1 || n > MaxInFlight {
@@ -115,15 +109,13 @@ func WithMaxInFlight(n int) Option {
 	}
 }
 
-// WithHTTPClient posts through a client of the caller's: for a transport of one's
-// own, or a test server. It is copied, and follows no redirect whatever its
-// CheckRedirect says.
+// WithHTTPClient posts through a client of the caller's: for a transport of one's own, or a test server. It is copied,
+// and follows no redirect whatever its CheckRedirect says.
 //
-// What a Client does for its own connections, it does not do for this client's: a
-// failed dial is not repeated ([WithPatience] has no effect), connections on which a
-// POST timed out or that the relay may be closing are used again, and their number
-// is not bounded. For a proxy set HTTPS_PROXY, for a private certificate authority
-// use [WithTLSConfig] instead.
+// What a Client does for its own connections, it does not do for this client's: a failed dial is not repeated
+// ([WithPatience] has no effect), connections on which a POST timed out or that the relay may be closing are used
+// again, and their number is not bounded. For a proxy set HTTPS_PROXY, for a private certificate authority use
+// [WithTLSConfig] instead.
 func WithHTTPClient(client *http.Client) Option {
 	return func(c *config) error {
 		if client == nil {
@@ -135,8 +127,8 @@ func WithHTTPClient(client *http.Client) Option {
 	}
 }
 
-// WithLogger logs failures to logger. Without it, or when it is nil, they are
-// logged to [slog.Default] at the time of each line.
+// WithLogger logs failures to logger. Without it, or when it is nil, they are logged to [slog.Default] at the time of
+// each line.
 func WithLogger(logger *slog.Logger) Option {
 	return func(c *config) error {
 		c.logger = logger
@@ -144,9 +136,8 @@ func WithLogger(logger *slog.Logger) Option {
 	}
 }
 
-// New returns a client for the relay at relayURL, http or https with a host.
-// Credentials in the URL are sent as HTTP Basic authentication, and appear in
-// no error and no log.
+// New returns a client for the relay at relayURL, http or https with a host. Credentials in the URL are sent as HTTP
+// Basic authentication, and appear in no error and no log.
 func New(relayURL string, opts ...Option) (*Client, error) {
 	relay, err := parseRelay(relayURL)
 	if err != nil {
@@ -179,9 +170,8 @@ func New(relayURL string, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Close lets go of the connections. A Send that is running goes on to its end;
-// later ones give [ErrClosed]. Close always returns at once. It does not touch
-// the connections of a client that came with [WithHTTPClient].
+// Close lets go of the connections. A Send that is running goes on to its end; later ones give [ErrClosed]. Close
+// always returns at once. It does not touch the connections of a client that came with [WithHTTPClient].
 func (c *Client) Close() {
 	if c == nil {
 		return

@@ -32,8 +32,8 @@ type conn struct {
 	settled    clock.Deadline // of HTTP/2: what comes from then on is not about a POST that has ended
 }
 
-// An unsentError is the error of a POST that the relay has not seen: no byte of it was written, or the relay declared its
-// stream unprocessed (RFC 9113, section 8.7). It may be sent again.
+// An unsentError is the error of a POST that the relay has not seen: no byte of it was written, or the relay declared
+// its stream unprocessed (RFC 9113, section 8.7). It may be sent again.
 type unsentError struct{ err error }
 
 func (e *unsentError) Error() string { return e.err.Error() }
@@ -144,8 +144,9 @@ func (b *answerBody) Close() error {
 // maxAlert is more than a TLS alert takes, with which a connection is closed, and less than any POST, in bytes.
 const maxAlert = 128
 
-// A countedConn counts the bytes of POSTs that are written to it, over HTTP/1.1. A write that fails part way is no error: the relay may have answered and
-// closed before it had read everything, and its answer, or the end of the connection, is there to be read.
+// A countedConn counts the bytes of POSTs that are written to it, over HTTP/1.1. A write that fails part way is no
+// error: the relay may have answered and closed before it had read everything, and its answer, or the end of the
+// connection, is there to be read.
 type countedConn struct {
 	net.Conn
 	written atomic.Int64

@@ -174,7 +174,8 @@ func isNetworkError(err error) bool {
 }
 
 // A resolver dials TCP. It differs from a [net.Dialer] in that looking up a name may take as long as the context lasts,
-// and connecting to an address no longer than connectTimeout, so that a name server that is down costs its own delay only.
+// and connecting to an address no longer than connectTimeout, so that a name server that is down costs its own delay
+// only.
 type resolver struct {
 	lookUp  func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	connect dialFunc // to an address
@@ -225,8 +226,8 @@ func (r *resolver) addressesOf(ctx context.Context, host string) ([]netip.Addr, 
 	return addresses, err
 }
 
-// dialFirst connects to the address that is the first to take the connection. It tries the next one when one has failed,
-// or when one takes long.
+// dialFirst connects to the address that is the first to take the connection. It tries the next one when one has
+// failed, or when one takes long.
 func (r *resolver) dialFirst(ctx context.Context, network string, addresses []netip.Addr, port string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -16,14 +16,13 @@ import (
 	"github.com/sealpush/sealpush/seal"
 )
 
-// A TransportError is a POST that got no answer: the relay could not be
-// reached, broke the connection, or took too long. Unless it is Unsent, whether
-// the relay has seen the alert is unknown.
+// A TransportError is a POST that got no answer: the relay could not be reached, broke the connection, or took too
+// long. Unless it is Unsent, whether the relay has seen the alert is unknown.
 type TransportError struct {
 	// Relay is the relay's scheme and host.
 	Relay string
-	// Err is the cause, for errors.Is and errors.As: context.DeadlineExceeded
-	// for a timeout, *net.DNSError, *net.OpError, *tls.CertificateVerificationError.
+	// Err is the cause, for errors.Is and errors.As: context.DeadlineExceeded for a timeout, *net.DNSError,
+	// *net.OpError, *tls.CertificateVerificationError.
 	Err error
 	// Unsent means that there was no connection to be had, and the relay has seen nothing.
 	Unsent bool
@@ -37,8 +36,7 @@ func (e *TransportError) Error() string {
 // Unwrap returns the cause.
 func (e *TransportError) Unwrap() error { return e.Err }
 
-// transportError drops the *url.Error around what http.Client returns: it
-// quotes the URL with its user and query.
+// transportError drops the *url.Error around what http.Client returns: it quotes the URL with its user and query.
 func (c *Client) transportError(ctx context.Context, err error, device pairing.Device, unsent bool) error {
 	var wrapper *url.Error
 	if errors.As(err, &wrapper) {
@@ -68,8 +66,8 @@ type panicError struct {
 // maxStack bounds what the log keeps of a stack, in bytes: the panic is at its start.
 const maxStack = 4 << 10
 
-// panicked makes an error of what was recovered. It has to be called by the
-// function that recovers, while the stack is still that of the panic.
+// panicked makes an error of what was recovered. It has to be called by the function that recovers, while the stack is
+// still that of the panic.
 func (c *Client) panicked(value any, device pairing.Device) error {
 	stack := debug.Stack()
 	return &panicError{c.scrub(fmt.Sprint(value), device), string(stack[:min(len(stack), maxStack)])}
@@ -84,8 +82,8 @@ func (c *Client) logTrimmed(ctx context.Context, alert payload.Alert, suite seal
 	}
 }
 
-// logOutcome logs what somebody may have to look after. That a copy was coalesced
-// is normal when several nodes report one alert, so that line is at Debug.
+// logOutcome logs what somebody may have to look after. That a copy was coalesced is normal when several nodes report
+// one alert, so that line is at Debug.
 func (c *Client) logOutcome(ctx context.Context, alert payload.Alert, outcome Outcome) {
 	attrs := []slog.Attr{slog.String("device", outcome.DeviceID), slog.Int("status", outcome.Status)}
 	said := slog.String("outcome", string(outcome.Relay))

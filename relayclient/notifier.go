@@ -14,8 +14,8 @@ import (
 	"github.com/sealpush/sealpush/relayclient/pairing"
 )
 
-// A Notifier pages every paired phone: a [Client], a [pairing.Registry] and the
-// name of this host. It is what a daemon embeds, and is safe for concurrent use.
+// A Notifier pages every paired phone: a [Client], a [pairing.Registry] and the name of this host. It is what a daemon
+// embeds, and is safe for concurrent use.
 type Notifier struct {
 	client   *Client
 	registry *pairing.Registry
@@ -29,8 +29,8 @@ func (n *Notifier) Format(s fmt.State, _ rune) {
 	fmt.Fprintf(s, "relayclient.Notifier{host: %q, %v}", n.host, n.client)
 }
 
-// NewNotifier returns a notifier for alerts from host, which is what the phone
-// shows as their origin; an empty host is the machine's own name.
+// NewNotifier returns a notifier for alerts from host, which is what the phone shows as their origin; an empty host is
+// the machine's own name.
 func NewNotifier(client *Client, registry *pairing.Registry, host string, opts ...NotifierOption) (*Notifier, error) {
 	if client == nil || registry == nil {
 		return nil, errors.New("relayclient: a Notifier needs a Client and a Registry")
@@ -42,18 +42,18 @@ func NewNotifier(client *Client, registry *pairing.Registry, host string, opts .
 		}
 		host = name
 	}
-	var settings notifierSettings
+	var config notifierConfig
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, errors.New("relayclient: an option is nil")
 		}
-		if err := opt(&settings); err != nil {
+		if err := opt(&config); err != nil {
 			return nil, err
 		}
 	}
 	n := &Notifier{client: client, registry: registry, host: host}
-	if settings.stormBurst > 0 {
-		n.storm = newStormGuard(n, settings.stormBurst)
+	if config.stormBurst > 0 {
+		n.storm = newStormGuard(n, config.stormBurst)
 	}
 	return n, nil
 }
@@ -85,17 +85,16 @@ func WithPriority(p Priority) NotifyOption {
 	}
 }
 
-// Notify sends the alert to every paired phone and returns an [Outcome] for
-// each. An alert without a host gets the notifier's.
+// Notify sends the alert to every paired phone and returns an [Outcome] for each. An alert without a host gets the
+// notifier's.
 //
-// The error says why no POST was attempted: [ErrNobodyPaired],
-// [pairing.ErrUnavailable] (the registry cannot be read, and no phone is known
-// from before), [ErrInvalidAlert], [ErrClosed], [ErrHeldBack], or, when it is so for all phones,
-// [ErrUnusableDevice] or [ErrNotAttempted]. It is nil when one phone's POST was
-// attempted, whatever became of it. All that went wrong is in the log already.
+// The error says why no POST was attempted: [ErrNobodyPaired], [pairing.ErrUnavailable] (the registry cannot be read,
+// and no phone is known from before), [ErrInvalidAlert], [ErrClosed], [ErrHeldBack], or, when it is so for all phones,
+// [ErrUnusableDevice] or [ErrNotAttempted]. It is nil when one phone's POST was attempted, whatever became of it. All
+// that went wrong is in the log already.
 //
-// The registry is read from a copy at most a minute old, and a store that is
-// down costs no page; see [pairing.Registry.Recipients].
+// The registry is read from a copy at most a minute old, and a store that is down costs no page; see
+// [pairing.Registry.Recipients].
 func (n *Notifier) Notify(ctx context.Context, alert payload.Alert, opts ...NotifyOption) ([]Outcome, error) {
 	if n == nil || n.client == nil {
 		return nil, errNotifier
@@ -189,10 +188,9 @@ func isAny(err error, targets ...error) bool {
 	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }
 
-// Test sends one phone a test alert, under a fresh collapse id, so that no relay
-// coalesces it. It is a [pairing.Tester]: status is the relay's, or 0 when there
-// was none, and err is that of an [Outcome]. It is [pairing.ErrUnknownDevice] when
-// there is no such phone, and [pairing.ErrUnavailable] when the registry cannot be
+// Test sends one phone a test alert, under a fresh collapse id, so that no relay coalesces it. It is a
+// [pairing.Tester]: status is the relay's, or 0 when there was none, and err is that of an [Outcome]. It is
+// [pairing.ErrUnknownDevice] when there is no such phone, and [pairing.ErrUnavailable] when the registry cannot be
 // asked. Whatever [WithPatience] says, it waits at most 3 s for a connection.
 func (n *Notifier) Test(ctx context.Context, deviceID string) (status int, err error) {
 	if n == nil || n.client == nil {

@@ -32,22 +32,23 @@ type Observation struct {
 	Status int
 	// Relay is the relay's scheme, host and port.
 	Relay string
-	// Kind is the alert's; empty for one that was stored sealed.
+	// Kind is the alert's; empty for one that was stored sealed, or has a kind that there is not.
 	Kind payload.Kind
-	// Start is when the device's turn came, and Duration the time from then until the relay's answer had been read, with the
-	// wait for a connection. Sealing is not in it.
+	// Start is when the device's turn came, and Duration the time from then until the relay's answer had been read,
+	// with the wait for a connection. Sealing is not in it.
 	Start    time.Time
 	Duration time.Duration
-	// Bytes is the size of the envelope that was posted, or 0 when not a byte of it was written.
+	// Bytes is the size of the envelope that was posted, or 0 when not a byte of it was written. Of two, because the relay
+	// takes no more than 3000 characters of ciphertext, it is the first.
 	Bytes int
 
 	// The names are empty without WithObservedNames. DeviceID is the id in the registry.
 	Name, RunID, DeviceID string
 }
 
-// WithObserver calls observe with each alert's [Observation] for each device, right after its log line; for an alert that
-// is held back, once. The context is the one that was given to Send, Notify or Post. Calls come from several goroutines at
-// once, and the next envelope waits for them, so observe has to be quick. A panic of it is dropped.
+// WithObserver calls observe with each alert's [Observation] for each device, right after its log line; for an alert
+// that is held back, once. The context is the one that was given to Send, Notify or Post. Calls come from several
+// goroutines at once, and the next envelope waits for them, so observe has to be quick. A panic of it is dropped.
 func WithObserver(observe func(ctx context.Context, o Observation)) Option {
 	return func(c *config) error {
 		if observe == nil {
@@ -83,8 +84,11 @@ func (c *Client) observe(ctx context.Context, alert payload.Alert, outcome Outco
 		Result: resultOf(outcome),
 		Status: outcome.Status,
 		Relay:  c.relay.display,
-		Kind:   alert.Kind,
 		Start:  start,
+	}
+	switch alert.Kind {
+	case payload.KindSuccess, payload.KindFailure, payload.KindSLA, payload.KindEvent, payload.KindTest:
+		o.Kind = alert.Kind
 	}
 	if !start.IsZero() {
 		o.Duration = time.Since(start)

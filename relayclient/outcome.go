@@ -15,23 +15,21 @@ import (
 var (
 	// ErrRateLimited is a relay's 429. StatusError.RetryAfter has its advice.
 	ErrRateLimited = errors.New("relayclient: rate limited by the relay")
-	// ErrDeviceGone is a relay's 410: the push service no longer knows the
-	// device token. The phone has to be paired again, or its pairing revoked.
+	// ErrDeviceGone is a relay's 410: the push service no longer knows the device token. The phone has to be paired
+	// again, or its pairing revoked.
 	ErrDeviceGone = errors.New("relayclient: device token is no longer valid")
-	// ErrNotAttempted is a device whose POST was never sent, because the context
-	// ended before its turn came.
+	// ErrNotAttempted is a device whose POST was never sent, because the context ended before its turn came.
 	ErrNotAttempted = errors.New("relayclient: not attempted")
-	// ErrUnusableDevice is a device that cannot be sent to: its key or its push
-	// token is unusable, and the phone has to be paired again, or this node does
-	// not seal to its suite.
+	// ErrUnusableDevice is a device that cannot be sent to: its key or its push token is unusable, and the phone has to
+	// be paired again, or this node does not seal to its suite.
 	ErrUnusableDevice = errors.New("relayclient: unusable device")
-	// ErrInvalidAlert is an alert that cannot be sent to anybody: a *payload.FieldError
-	// or a *payload.SizeError says why, or a text what is wrong with the [Push].
+	// ErrInvalidAlert is an alert that cannot be sent to anybody: a *payload.FieldError or a *payload.SizeError says
+	// why, or a text what is wrong with the [Push].
 	ErrInvalidAlert = errors.New("relayclient: alert cannot be sent")
 )
 
-// ErrNobodyPaired is the error of a [Notifier.Notify] with nobody to page: the
-// registry was read, and no phone is paired.
+// ErrNobodyPaired is the error of a [Notifier.Notify] with nobody to page: the registry was read, and no phone is
+// paired.
 var ErrNobodyPaired = errors.New("relayclient: no phone is paired")
 
 // An Outcome says what became of an alert for one device.
@@ -40,21 +38,19 @@ type Outcome struct {
 	DeviceID string
 	// Status is the relay's HTTP status, or 0 when there was no answer.
 	Status int
-	// Relay is what a relay that accepted the alert said of it. Only Forwarded,
-	// or nothing, can make the phone ring; nothing is said by a relay that does
-	// not keep to the protocol. It is the relay's word, which nobody can check.
+	// Relay is what the relay said when it accepted the alert. It is empty for a relay that does not follow the
+	// protocol. The phone rings only if it is Forwarded or empty. Nobody can check what the relay says.
 	Relay RelayOutcome
-	// TrimmedToFloor means that the relay refuses more than 3000 characters of
-	// ciphertext, and the alert was cut to fit them: see WithMaxCiphertext.
+	// TrimmedToFloor means that the relay refuses more than 3000 characters of ciphertext, and the alert was cut to fit
+	// them: see WithMaxCiphertext.
 	TrimmedToFloor bool
-	// Err is nil when the relay accepted the alert (2xx): it has taken
-	// responsibility for forwarding, which is not yet a page on a phone. Any
-	// other answer is a *StatusError.
+	// Err is nil when the relay accepted the alert (2xx): it has taken responsibility for forwarding, which is not yet
+	// a page on a phone. Any other answer is a *StatusError.
 	Err error
 }
 
-// A RelayOutcome is what a relay says of an alert that it accepted (live
-// protocol, "Relay"). It is one of the four below, or empty.
+// A RelayOutcome is what a relay says of an alert that it accepted (live protocol, "Relay"). It is one of the four
+// below, or empty.
 type RelayOutcome string
 
 // What becomes of an accepted alert.
@@ -86,19 +82,17 @@ func readRelayOutcome(resp *http.Response) RelayOutcome {
 	return ""
 }
 
-// A StatusError is an answer of a relay that is not 2xx. It answers to
-// [ErrRateLimited] and [ErrDeviceGone] where they apply.
+// A StatusError is an answer of a relay that is not 2xx. It answers to [ErrRateLimited] and [ErrDeviceGone] where they
+// apply.
 type StatusError struct {
 	// StatusCode is the HTTP status.
 	StatusCode int
-	// LeadsTo is the URL that a redirect leads to, without credentials, query
-	// and secrets; empty when it does not say so, or leads nowhere.
+	// LeadsTo is the URL that a redirect leads to, without credentials, query and secrets; empty when it does not say
+	// so, or leads nowhere.
 	LeadsTo string
-	// Body is the start of the answer as one line of printable text, at most 512
-	// bytes, without secrets.
+	// Body is the start of the answer as one line of printable text, at most 512 bytes, without secrets.
 	Body string
-	// RetryAfter is the relay's Retry-After, 0 to 24 hours. Nothing waits for
-	// it: an alert is never sent twice.
+	// RetryAfter is the relay's Retry-After, 0 to 24 hours. Nothing waits for it: an alert is never sent twice.
 	RetryAfter time.Duration
 
 	namesCiphertext bool // a 400 whose body has that word in it, as the relay sent it

@@ -296,7 +296,8 @@ func (p *pool) keep(c *conn) {
 	}
 }
 
-// trimIdle closes the connections that have been idle for longest, of those that are too many for the Sends in progress.
+// trimIdle closes the connections that have been idle for longest, of those that are too many for the Sends in
+// progress.
 func (p *pool) trimIdle() {
 	for len(p.idle) > maxIdle*max(1, p.sends) {
 		p.discard(p.idle[0])

@@ -13,17 +13,16 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// A Push is one alert on its way to any number of devices. It prints, logs and
-// encodes to JSON without its salt and what its alert says.
+// A Push is one alert on its way to any number of devices. It prints, logs and encodes to JSON without its salt and
+// what its alert says.
 type Push struct {
-	// Alert is fitted to what a ciphertext to each device holds, see
-	// WithMaxCiphertext; the caller's stays as it is.
+	// Alert is fitted to what a ciphertext to each device holds, see WithMaxCiphertext; the caller's stays as it is.
 	Alert payload.Alert
-	// Salt is the installation's secret, from payload.NewSalt, with which the
-	// collapse id is derived. Every node must use the same one.
+	// Salt is the installation's secret, from payload.NewSalt, with which the collapse id is derived. Every node must
+	// use the same one.
 	Salt secret.Text
-	// CollapseID, 32 lower-case hex digits, takes the place of the derived id.
-	// Test alerts without one get a fresh random id.
+	// CollapseID, 32 lower-case hex digits, takes the place of the derived id. Test alerts without one get a fresh
+	// random id.
 	CollapseID string
 	// Priority is TimeSensitive unless set.
 	Priority Priority
@@ -51,12 +50,11 @@ func (p Priority) String() string {
 	return fmt.Sprintf("Priority(%d)", int(p))
 }
 
-// envelopeRoom is enough for the members of an envelope besides the push token
-// and the ciphertext, in bytes.
+// envelopeRoom is enough for the members of an envelope besides the push token and the ciphertext, in bytes.
 const envelopeRoom = 160
 
-// maxPushToken bounds a push token, in bytes. Package pairing takes none of more
-// than 512 characters, and no relay an envelope of twice this size.
+// maxPushToken bounds a push token, in bytes. Package pairing takes none of more than 512 characters, and no relay an
+// envelope of twice this size.
 const maxPushToken = 4096
 
 // message is what the envelopes of one push have in common.
@@ -101,8 +99,8 @@ func newMessage(push Push, devices []pairing.Device, limit int) (message, error)
 	return m, err
 }
 
-// collapseID derives the id from the alert before fitting, as every other node
-// does, so that devices and nodes with different budgets have one id.
+// collapseID derives the id from the alert before fitting, as every other node does, so that devices and nodes with
+// different budgets have one id.
 func collapseID(push Push) (string, error) {
 	switch {
 	case push.CollapseID != "":
@@ -119,9 +117,8 @@ func collapseID(push Push) (string, error) {
 	return push.Alert.CollapseID(push.Salt), nil
 }
 
-// envelopeFor seals the plaintext to a device and returns the body of its POST
-// (relay protocol, "Inbound request"). Only the push token can hold what JSON
-// must escape; encoding/json would search the ciphertext for it and copy it.
+// envelopeFor seals the plaintext to a device and returns the body of its POST (relay protocol, "Inbound request").
+// Only the push token can hold what JSON must escape; encoding/json would search the ciphertext for it and copy it.
 func (m message) envelopeFor(device pairing.Device, plaintext []byte) ([]byte, error) {
 	pushToken := device.PushToken.Reveal()
 	if pushToken == "" || len(pushToken) > maxPushToken || !utf8.ValidString(pushToken) {

@@ -7,8 +7,7 @@ import (
 	"log/slog"
 )
 
-// String names the push by the kind of its alert, and says nothing that the
-// relay does not learn.
+// String names the push by the kind of its alert, and says nothing that the relay does not learn.
 func (p Push) String() string { return fmt.Sprintf("%s push of a %q alert", p.Priority, p.Alert.Kind) }
 
 // Format prints what [Push.String] returns, whatever the verb.

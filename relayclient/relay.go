@@ -20,12 +20,10 @@ type relay struct {
 	secrets       []string
 }
 
-// errRelayURL has no cause, because net/url quotes what it cannot parse, and
-// that may be a password.
+// errRelayURL has no cause, because net/url quotes what it cannot parse, and that may be a password.
 var errRelayURL = errors.New("relayclient: the relay URL is not usable: it must look like https://relay.example/path, with http or https and a host (and with special characters in credentials percent-encoded)")
 
-// maxURL bounds the URL, in bytes, as servers do (RFC 9110, section 4.1), and so
-// the secrets in it.
+// maxURL bounds the URL, in bytes, as servers do (RFC 9110, section 4.1), and so the secrets in it.
 const maxURL = 8000
 
 func parseRelay(raw string) (*relay, error) {

@@ -15,15 +15,14 @@ const (
 	skewToldAgain = time.Hour
 )
 
-// A relayClock compares this machine's clock with the relay's. Phones show an
-// alert by the time within it, and theirs is rarely wrong.
+// A relayClock compares this machine's clock with the relay's. Phones show an alert by the time within it, and theirs
+// is rarely wrong.
 type relayClock struct {
 	mu    sync.Mutex
 	quiet clock.Deadline // until then the log has it already
 }
 
-// check says at most once an hour that the clock of the relay, which has just
-// answered with header, is far from ours.
+// check says at most once an hour that the clock of the relay, which has just answered with header, is far from ours.
 func (r *relayClock) check(ctx context.Context, c *Client, header http.Header) {
 	theirs, err := http.ParseTime(header.Get("Date"))
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 type Sealed struct {
 	// DeviceID is the device's id in the registry.
 	DeviceID string
-	// Envelope is the body of the POST (relay protocol, "Inbound request"). It holds the phone's push token, so it is to
-	// be kept like a secret; what the alert says is sealed.
+	// Envelope is the body of the POST (relay protocol, "Inbound request"). It holds the phone's push token, so keep it
+	// like a secret; what the alert says is sealed.
 	Envelope []byte
 
 	alert payload.Alert // which the log names; zero for one that was stored
@@ -29,7 +29,7 @@ type Sealed struct {
 // Format prints the device's id, whatever the verb.
 func (s Sealed) Format(f fmt.State, _ rune) { io.WriteString(f, "relayclient.Sealed for "+s.DeviceID) }
 
-// MarshalJSON is refused: the fields are to be stored one by one, where that is wanted.
+// MarshalJSON always fails: store DeviceID and Envelope by themselves.
 func (s Sealed) MarshalJSON() ([]byte, error) {
 	return nil, errors.New("relayclient: a Sealed holds a push token: store its fields")
 }
@@ -55,16 +55,16 @@ func (c *Client) Seal(push Push, devices []pairing.Device) ([]Sealed, error) {
 	return sealed, errors.Join(problems...)
 }
 
-// Post posts what [Client.Seal] has made, with the patience, the limits and the log lines of [Client.Send]. It returns an
-// [Outcome] for each, in their order.
+// Post posts what [Client.Seal] has made, with the patience, the limits and the log lines of [Client.Send]. It returns
+// an [Outcome] for each, in their order.
 //
-// If begin is not nil, it is called with an index right before the first byte of that POST may be written, and once more
-// for another connection if nothing was written. So a caller that records it knows which POSTs a killed process has
-// begun: of those, nobody knows whether the phone was paged. An error of begin keeps that one from being posted, and its
-// outcome is [ErrNotAttempted]. Calls for different indexes come at the same time.
+// If begin is not nil, it is called with an index right before the first byte of that POST may be written, and once
+// more for another connection if nothing was written. So a caller that records it knows which POSTs a killed process
+// has begun: of those, nobody knows whether the phone was paged. An error of begin keeps that one from being posted,
+// and its outcome is [ErrNotAttempted]. Calls for different indexes come at the same time.
 //
-// Of an outcome that is ErrNotAttempted, or a [TransportError] that is Unsent, the relay has seen nothing: it may be
-// posted again, and no other may.
+// When an outcome is ErrNotAttempted, or a [TransportError] that is Unsent, the relay has seen nothing, and the alert
+// may be posted again. After any other outcome it must not be.
 func (c *Client) Post(ctx context.Context, sealed []Sealed, begin func(i int) error) []Outcome {
 	outcomes := make([]Outcome, len(sealed))
 	for i, s := range sealed {

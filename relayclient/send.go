@@ -19,15 +19,13 @@ import (
 	"github.com/sealpush/sealpush/seal"
 )
 
-// Send seals the push to each device and posts it to the relay, at most
-// [MaxInFlight] POSTs at once. It returns when each device has its [Outcome],
-// which stand in the devices' order. It never panics and never returns early.
+// Send seals the push to each device and posts it to the relay, at most [MaxInFlight] POSTs at once. It returns when
+// each device has its [Outcome], which stand in the devices' order. It never panics and never returns early.
 //
-// The context bounds the whole: POSTs in flight when it ends are abandoned, and
-// devices whose turn had not come are [ErrNotAttempted]. An alert that cannot be
-// sent to anybody (it is not valid, too large, or has no salt) gives every
-// device the same error. It is fitted once for each suite among the devices' keys.
-// What had to be cut is logged at Debug; payload.Fit tells a caller.
+// The context bounds the whole: POSTs in flight when it ends are abandoned, and devices whose turn had not come are
+// [ErrNotAttempted]. An alert that cannot be sent to anybody (it is not valid, too large, or has no salt) gives every
+// device the same error. It is fitted once for each suite among the devices' keys. What had to be cut is logged at
+// Debug; payload.Fit tells a caller.
 func (c *Client) Send(ctx context.Context, push Push, devices []pairing.Device) []Outcome {
 	return c.send(ctx, push, devices, maxPatience)
 }
@@ -72,8 +70,8 @@ func (c *Client) send(ctx context.Context, push Push, devices []pairing.Device, 
 
 var errNoClient = errors.New("relayclient: this Client was not made by New")
 
-// errUnfinished stands until a worker says otherwise, so that a transport that
-// ends its goroutine (runtime.Goexit, as testing.T.Fatal does) looks like no success.
+// errUnfinished stands until a worker says otherwise, so that a transport that ends its goroutine (runtime.Goexit, as
+// testing.T.Fatal does) looks like no success.
 var errUnfinished = errors.New("relayclient: unknown: the transport ended the goroutine that was posting")
 
 // failAll gives every device the error. The client may be one that New has not made.
@@ -167,8 +165,7 @@ func notYetAttempted(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrNotAttempted, context.Cause(ctx))
 }
 
-// deliver turns even a panic, which can only come from a caller's transport,
-// into an error of this device.
+// deliver turns even a panic, which can only come from a caller's transport, into an error of this device.
 func (c *Client) deliver(ctx context.Context, message message, e envelope) (outcome Outcome) {
 	outcome.DeviceID = e.device.ID
 	defer func() {
@@ -191,8 +188,8 @@ func (c *Client) deliver(ctx context.Context, message message, e envelope) (outc
 	return outcome
 }
 
-// postAtFloor makes the one second POST that there is: after a 400 that names the
-// ciphertext, with the alert fitted to what every relay takes. Its answer is final.
+// postAtFloor makes the one second POST that there is: after a 400 that names the ciphertext, with the alert fitted to
+// what every relay takes. Its answer is final.
 func (c *Client) postAtFloor(ctx context.Context, message message, device pairing.Device, outcome *Outcome) {
 	if c.short.note() {
 		c.log(ctx, slog.LevelWarn, "relay takes no more than 3000 characters of ciphertext, so alerts are cut to that", message.alert,
@@ -283,6 +280,5 @@ func (c *Client) exchange(ctx context.Context, do func(*http.Request) (*http.Res
 	}
 }
 
-// maxErrorBody is how much is read of an answer that is not 2xx, in bytes: 512
-// characters, however they are encoded.
+// maxErrorBody is how much is read of an answer that is not 2xx, in bytes: 512 characters, however they are encoded.
 const maxErrorBody = 2048

@@ -17,16 +17,16 @@ import (
 	"github.com/sealpush/sealpush/relayclient/pairing"
 )
 
-// ErrHeldBack is the error of a [Notifier.Notify] whose alert was not posted, but counted: the next summary of the storm
-// guard tells of it. See [WithStormGuard].
+// ErrHeldBack is the error of a [Notifier.Notify] whose alert was not posted, but counted: the next summary of the
+// storm guard tells of it. See [WithStormGuard].
 var ErrHeldBack = errors.New("relayclient: held back in a storm of alerts, for a summary")
 
 // relayRefill is how long it takes the hosted relay to give a device's bucket of 60 alerts one back (live protocol,
 // "Relay").
 const relayRefill = 2 * time.Second
 
-// The bursts that WithStormGuard takes. Fewer would be summed up more often than the bucket refills, more would leave it
-// empty.
+// The bursts that WithStormGuard takes. Fewer would be summed up more often than the bucket refills, more would leave
+// it empty.
 const (
 	minStormBurst = 5
 	maxStormBurst = 50
@@ -46,9 +46,9 @@ const (
 const summaryName = "alerts held back"
 
 // A NotifierOption changes a default of [NewNotifier].
-type NotifierOption func(*notifierSettings) error
+type NotifierOption func(*notifierConfig) error
 
-type notifierSettings struct {
+type notifierConfig struct {
 	stormBurst int // 0 for no guard
 }
 
@@ -57,14 +57,15 @@ type notifierSettings struct {
 // every 2 s (live protocol, "Relay"). Without a guard, what it refuses (429) is in the log and nowhere else.
 //
 // The notifier posts up to burst alerts in a row, 5 to 50, and one more for each 2 s that pass. Alerts beyond that are
-// held back: their Notify returns [ErrHeldBack]. So are, from then on, all alerts until the summary, which is sent burst
-// times 2 s later, when the relay's bucket has got back what the notifier took from it. It is one alert of kind failure,
-// under a run id of its own, named "alerts held back": how many they were, under which names, and the newest failure's
-// reason and tail. If the storm goes on, so does this: then the phone gets one summary after the other, and nothing else.
+// held back: their Notify returns [ErrHeldBack]. So are, from then on, all alerts until the summary, which is sent
+// burst times 2 s later, when the relay's bucket has got back what the notifier took from it. It is one alert of kind
+// failure, under a run id of its own, named "alerts held back": how many they were, under which names, and the newest
+// failure's reason and tail. If the storm goes on, so does this: then the phone gets one summary after the other, and
+// nothing else.
 //
 // An alert that is refused with a 429 is counted as well, whatever its kind, and starts to hold back what follows; the
-// summary then waits for the relay's Retry-After, if that is longer, up to 10 minutes. What a relay refused of a summary,
-// or could not be reached for, is summed up anew for the phones that it was for, up to 4 times.
+// summary then waits for the relay's Retry-After, if that is longer, up to 10 minutes. What a relay refused of a
+// summary, or could not be reached for, is summed up anew for the phones that it was for, up to 4 times.
 //
 // Never held back are test alerts, [payload.EventQuorumLoss], and what [WithCritical] marks. So leave them room: 30 is
 // half of the bucket, and where several daemons page the same phones, each should have its part of that. A relay counts
@@ -72,11 +73,11 @@ type notifierSettings struct {
 //
 // At exit, [Notifier.Close] sends what is owed. What is kept of the alerts is a few kilobytes, however many they are.
 func WithStormGuard(burst int) NotifierOption {
-	return func(s *notifierSettings) error {
+	return func(c *notifierConfig) error {
 		if burst < minStormBurst || burst > maxStormBurst {
 			return fmt.Errorf("relayclient: WithStormGuard: a burst of %d alerts: must be %d to %d", burst, minStormBurst, maxStormBurst)
 		}
-		s.stormBurst = burst
+		c.stormBurst = burst
 		return nil
 	}
 }
@@ -185,7 +186,8 @@ func (s *stormGuard) refused(alert payload.Alert, config notifyConfig, outcomes 
 	}
 }
 
-// rateLimited reports whether the relay refused one of the outcomes for its rate, and for how long it is to be left alone.
+// rateLimited reports whether the relay refused one of the outcomes for its rate, and for how long it is to be left
+// alone.
 func rateLimited(outcomes []Outcome) (limited bool, retryAfter time.Duration) {
 	for _, outcome := range outcomes {
 		if refused, ok := errors.AsType[*StatusError](outcome.Err); ok && errors.Is(refused, ErrRateLimited) {

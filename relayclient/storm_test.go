@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -457,4 +459,89 @@ func TestStormGuardBounds(t *testing.T) {
 	if _, err := relayclient.NewNotifier(client, registryFile(t, ""), "node-a", nil); err == nil {
 		t.Error("a nil option was accepted")
 	}
+}
+
+// Three nodes share the phones and their buckets. With a part each, none empties them, and the quorum loss arrives once.
+func TestAStormOnThreeNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		relay := relaytest.NewRelay(relaytest.InMemory())
+		defer relay.Close()
+		registry := registryFile(t, "")
+		phone := pairPhones(t, registry, 1)[0]
+		var nodes sync.WaitGroup
+		for node := range 3 {
+			client, log := newClient(t, relay)
+			notifier, err := relayclient.NewNotifier(client, registry, fmt.Sprint("node-", node), relayclient.WithStormGuard(15))
+			if err != nil {
+				t.Fatal(err)
+			}
+			nodes.Go(func() {
+				for i := range 200 {
+					notifier.Notify(t.Context(), payload.NewFailure("", fmt.Sprint("job ", node, " ", i)))
+					time.Sleep(5 * time.Millisecond)
+				}
+				if _, err := notifier.Notify(t.Context(), payload.NewEvent("", "cluster", payload.EventQuorumLoss)); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(time.Minute)
+				if text := strings.Join(log.lines(), "\n"); strings.Contains(text, "status=429") {
+					t.Errorf("the relay refused one: %s", text)
+				}
+			})
+		}
+		nodes.Wait()
+		received, err := phone.Received(relay)
+		if err != nil {
+			t.Fatal(err)
+		}
+		losses, summaries := 0, 0
+		for _, n := range received {
+			switch {
+			case n.Alert.Event == payload.EventQuorumLoss:
+				losses++
+			case strings.HasPrefix(n.Alert.FailReason, "185 alerts held back"):
+				summaries++
+			}
+		}
+		if losses != 1 || summaries != 3 || len(received) != 3*15+4 {
+			t.Errorf("%d quorum losses and %d summaries in %d alerts", losses, summaries, len(received))
+		}
+	})
+}
+
+// A summary for which there was no connection comes when there is one.
+func TestASummaryOutlivesAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		relay := relaytest.NewRelay(relaytest.InMemory())
+		defer relay.Close()
+		client, _ := newClientAt(t, relay.URL, relayclient.WithPatience(time.Second))
+		var down atomic.Bool
+		dial := relay.Client().Transport.(*http.Transport).DialContext
+		relayclient.SetDial(client, func(ctx context.Context, network, address string) (net.Conn, error) {
+			if down.Load() {
+				return nil, errors.New("network is unreachable")
+			}
+			return dial(ctx, network, address)
+		}, nil)
+		registry := registryFile(t, "")
+		g := &guarded{client: client, relay: relay, phones: pairPhones(t, registry, 1)}
+		var err error
+		if g.Notifier, err = relayclient.NewNotifier(client, registry, "node-a", relayclient.WithStormGuard(5)); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 8 {
+			g.fail(t, "job", i)
+		}
+		down.Store(true)
+		time.Sleep(25 * time.Second)
+		if _, summaries := g.received(t, 0); len(summaries) != 0 {
+			t.Errorf("summaries %v through no connection", summaries)
+		}
+		down.Store(false)
+		time.Sleep(15 * time.Second)
+		if _, summaries := g.received(t, 0); len(summaries) != 1 || !strings.HasPrefix(summaries[0].FailReason, "3 alerts") {
+			t.Errorf("summaries %v", summaries)
+		}
+		client.Close()
+	})
 }

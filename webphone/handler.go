@@ -1,13 +1,13 @@
-// Package webphone is a phone for whoever has no app: a page whose service worker is woken by Web Push, opens the sealed
-// alert on the device, and shows it. A relay mounts its handler:
+// Package webphone is a phone for whoever has no app: a page whose service worker is woken by Web Push, opens the
+// sealed alert on the device, and shows it. A relay mounts its handler:
 //
 //	mux.Handle("/phone/", webphone.Handler())
 //
-// The page looks for the relay's subscriptions and mailboxes at /subscriptions and /mailboxes of its own origin. It must
-// be served over https, or on this machine: browsers have no service workers otherwise.
+// The page looks for the relay's subscriptions and mailboxes at /subscriptions and /mailboxes of its own origin. It
+// must be served over https, or on this machine: browsers have no service workers otherwise.
 //
-// Whoever serves the page could serve another one and read the alerts. So the owner of the daemons serves it, and a relay
-// only where both have one owner.
+// Whoever serves the page could serve another one and read the alerts. So the owner of the daemons serves it, and a
+// relay only where both have one owner.
 package webphone
 
 import (
@@ -30,8 +30,8 @@ var embedded embed.FS
 
 const prefix = "/phone"
 
-// contentSecurityPolicy lets the page run its own scripts and the program, and speak to relays and daemons: those reached
-// over https, and those on this machine.
+// contentSecurityPolicy lets the page run its own scripts and the program, and speak to relays and daemons: those
+// reached over https, and those on this machine.
 const contentSecurityPolicy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self'; " +
 	"manifest-src 'self'; worker-src 'self'; connect-src 'self' https: http://127.0.0.1:* http://localhost:*; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -124,8 +124,8 @@ func takesGzip(req *http.Request) bool {
 	return false
 }
 
-// build makes the files by the names under which they are served. Each is named after its content, which names others in
-// turn; so those come first.
+// build makes the files by the names under which they are served. Each is named after its content, which names others
+// in turn; so those come first.
 func build() map[string]*file {
 	files := make(map[string]*file)
 	names := make(map[string]string) // as the sources call them, to those that are served

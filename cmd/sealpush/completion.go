@@ -59,8 +59,8 @@ func (c command) arguments() []string {
 	return nil
 }
 
-// bashCompletion completes the names of files where a flag or a command wants another word. What follows "--" is another
-// program's.
+// bashCompletion completes the names of files where a flag or a command wants another word. What follows "--" is
+// another program's.
 func bashCompletion() string {
 	var cases, names strings.Builder
 	for _, c := range commands() {

@@ -16,6 +16,7 @@ shown.`,
 		setup: func(s *settings) runFunc {
 			var ignored pagerOptions
 			s.pager(&ignored)
+			s.spool(&ignored.spool)
 			return func(_ context.Context, args []string) error {
 				of := s
 				switch {

@@ -119,8 +119,8 @@ type finding struct {
 	ToDo   string `json:"toDo,omitempty"`
 }
 
-// A report prints findings as they come, so that a check that takes long is seen
-// to come after those that did not. Nothing that it is told may hold a secret.
+// A report prints findings as they come, so that a check that takes long is seen to come after those that did not.
+// Nothing that it is told may hold a secret.
 type report struct {
 	out      io.Writer
 	quiet    bool // until the end, which is then JSON

@@ -21,8 +21,7 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// checkBridge goes the way of a bridge's notification, and stops before the
-// notification unless it is asked for.
+// checkBridge goes the way of a bridge's notification, and stops before the notification unless it is asked for.
 func checkBridge(ctx context.Context, r *report, path string, page bool) {
 	r.begin("Bridge configuration")
 	config, ready := loadBridge(r, path)
@@ -96,8 +95,7 @@ func isEmpty(path string) bool {
 	return err == nil && len(bytes.TrimSpace(content)) == 0
 }
 
-// checkHealth looks for one of the two services. GET /health is harmless and
-// takes no token.
+// checkHealth looks for one of the two services. GET /health is harmless and takes no token.
 func checkHealth(ctx context.Context, r *report, base, name string, secrets ...string) bool {
 	endpoint, err := url.JoinPath(base, "health")
 	if err != nil {
@@ -124,8 +122,8 @@ func checkHealth(ctx context.Context, r *report, base, name string, secrets ...s
 	return true
 }
 
-// checkAdmission asks the relay to forget a device that was never registered,
-// which it does for whoever has a token that it takes.
+// checkAdmission asks the relay to forget a device that was never registered, which it does for whoever has a token
+// that it takes.
 func checkAdmission(ctx context.Context, r *report, client *bridge.Client) bool {
 	madeUp := make([]byte, 32)
 	rand.Read(madeUp)
@@ -170,8 +168,7 @@ func bridgeAdvice(err error) string {
 	return networkAdvice(err)
 }
 
-// refreshMargin is with how little left a token is fetched anew (bridge push,
-// "JWT Acquisition").
+// refreshMargin is with how little left a token is fetched anew (bridge push, "JWT Acquisition").
 const refreshMargin = time.Minute
 
 // checkToken fetches one token and says whether a relay can be expected to take it.
@@ -204,8 +201,8 @@ func checkToken(ctx context.Context, r *report, config bridge.Config) bool {
 	return true
 }
 
-// isTokenService asks for a token with a client that nobody has made, which a token service refuses as such. The bridge's
-// own secret goes nowhere but to token_url.
+// isTokenService asks for a token with a client that nobody has made, which a token service refuses as such. The
+// bridge's own secret goes nowhere but to token_url.
 func isTokenService(ctx context.Context, base string) bool {
 	source, err := pushauth.NewSource(pushauth.Credentials{
 		TokenURL: base, ClientID: "sealpush-doctor", ClientSecret: secret.New(rand.Text()),
@@ -238,8 +235,8 @@ func checkLifetime(r *report, token pushauth.Token) {
 	}
 }
 
-// checkShape reads the token's claims, unverified: the signature is the relay's
-// business. Relays take RS256 alone, and find the key by its id.
+// checkShape reads the token's claims, unverified: the signature is the relay's business. Relays take RS256 alone, and
+// find the key by its id.
 func checkShape(r *report, value string, config bridge.Config) {
 	const operator = "Ask the token service's operator: relays refuse such tokens."
 	var claims struct {

@@ -23,8 +23,8 @@ const yours = `To check your own:
 
 With -page it also sends test alerts.`
 
-// fillIn names something to check when nothing was: what examples/daemon and
-// sealpush phone keep, or else a reference setup. It says what that is.
+// fillIn names something to check when nothing was: what examples/daemon and sealpush phone keep, or else a reference
+// setup. It says what that is.
 func (o *doctorOptions) fillIn(ctx context.Context) (what string, cleanUp func(), err error) {
 	if dir, err := state.Dir(); err == nil {
 		path := filepath.Join(dir, "devices.json")
@@ -41,8 +41,7 @@ func (o *doctorOptions) fillIn(ctx context.Context) (what string, cleanUp func()
 	return "Nothing of yours is checked: this is a reference setup inside this process, to show what a good run looks like.", reference.close, nil
 }
 
-// reference is a relay with a paired phone, and the two services of a bridge with
-// a registered one.
+// reference is a relay with a paired phone, and the two services of a bridge with a registered one.
 type reference struct {
 	dir          string
 	relay        *relaytest.Relay

@@ -99,8 +99,7 @@ func usable(snapshot pairing.Snapshot) []pairing.Device {
 	return slices.DeleteFunc(slices.Clone(snapshot.Devices), func(d pairing.Device) bool { return d.Unusable != nil })
 }
 
-// checkFile says whether a file is there, and what to do if not, and warns when
-// others may read what it holds.
+// checkFile says whether a file is there, and what to do if not, and warns when others may read what it holds.
 func checkFile(r *report, path, holds, ifMissing string) bool {
 	info, err := os.Stat(path)
 	switch {
@@ -174,8 +173,7 @@ func number(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// pagePhones sends a test alert to each phone, as POST /push/devices/{id}/test
-// does.
+// pagePhones sends a test alert to each phone, as POST /push/devices/{id}/test does.
 func pagePhones(ctx context.Context, r *report, relayURL, registry string) {
 	r.begin("Test alerts")
 	quiet := slog.New(slog.DiscardHandler) // the report says it

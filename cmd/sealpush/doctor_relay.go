@@ -19,9 +19,9 @@ import (
 	"github.com/sealpush/sealpush/relayclient"
 )
 
-// checkRelay asks a relay for sealed alerts without paging anybody: it posts an
-// envelope with nothing in it, which every relay has to refuse (relay protocol,
-// "Responses"). It says whether that shows what answers there not to be a relay.
+// checkRelay asks a relay for sealed alerts without paging anybody: it posts an envelope with nothing in it, which
+// every relay has to refuse (relay protocol, "Responses"). It says whether that shows what answers there not to be a
+// relay.
 func checkRelay(ctx context.Context, r *report, relayURL string) (otherServer bool) {
 	r.begin("Relay for sealed alerts")
 	client, err := relayclient.New(relayURL)
@@ -140,9 +140,8 @@ type reply struct {
 	text   string // the start of the body, fit to print
 }
 
-// reach makes one request and reports what stands between here and the answer:
-// name, connection, certificate, clock. It does not judge the answer. The secrets
-// are cut out of what others say.
+// reach makes one request and reports what stands between here and the answer: name, connection, certificate, clock. It
+// does not judge the answer. The secrets are cut out of what others say.
 func reach(r *report, req *http.Request, secrets ...string) (reply, bool) {
 	if host := req.URL.Hostname(); req.URL.Scheme == "http" && !isLoopback(host) {
 		r.warn("Use https: push tokens, credentials and bearer tokens travel in clear.", "plain http to another machine")
@@ -199,8 +198,8 @@ func reportCertificate(r *report, state *tls.ConnectionState) {
 	r.ok("%s", text)
 }
 
-// reportClock compares with a server's clock. A Date header is of whole seconds
-// and of some moment between sent and received.
+// reportClock compares with a server's clock. A Date header is of whole seconds and of some moment between sent and
+// received.
 func reportClock(r *report, date string, sent, received time.Time) {
 	theirs, err := http.ParseTime(date)
 	if err != nil {
@@ -272,8 +271,8 @@ func networkAdvice(err error) string {
 	return "The connection broke: look at the server's log, and at any proxy in between."
 }
 
-// statusAdvice says what to do about an answer that is wrong whatever was asked.
-// It is empty for the others. urlName is what the person who reads it would look for.
+// statusAdvice says what to do about an answer that is wrong whatever was asked. It is empty for the others. urlName is
+// what the person who reads it would look for.
 func statusAdvice(a reply, urlName string) string {
 	switch {
 	case a.status/100 == 3 && a.leads != "":

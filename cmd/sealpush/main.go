@@ -1,6 +1,6 @@
 // Sealpush pages phones from a shell: it pairs them, runs commands and reports the ones that fail, checks a setup, and
-// plays a relay and a phone to try it all with. "sealpush help" lists its commands; each is described in the file that is
-// named for it.
+// plays a relay and a phone to try it all with. "sealpush help" lists its commands; each is described in the file that
+// is named for it.
 package main
 
 import (
@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	_ "golang.org/x/crypto/x509roots/fallback" // Mozilla's authorities, for systems and containers that have none
 )
 
 // Exit codes of every command but run, which ends with that of the command it ran.
@@ -22,7 +24,7 @@ const (
 // commands are all that the tool can do, in the order in which help lists them.
 func commands() []command {
 	return []command{
-		pairCommand(), devicesCommand(), runCommand(),
+		pairCommand(), devicesCommand(), runCommand(), sendCommand(), alertmanagerCommand(),
 		doctorCommand(), relayCommand(), phoneCommand(), conformanceCommand(),
 		configCommand(), completionCommand(), manCommand(), versionCommand(), helpCommand(),
 	}

@@ -16,6 +16,9 @@ func TestMain(m *testing.M) {
 		os.Exit(playJob(os.Args[2]))
 	}
 	if os.Getenv(asTool) != "" {
+		if step := os.Getenv(killAt); step != "" {
+			playKilled(step)
+		}
 		main()
 		return
 	}

@@ -48,6 +48,8 @@ type pager struct {
 	err    error // why there can be no page, whatever the registry says
 
 	begun atomic.Int64 // POSTs
+
+	step func(name string) // that of the spool
 }
 
 func (s *settings) newPager(o pagerOptions) *pager {
@@ -111,12 +113,12 @@ func (p *pager) look(timeout time.Duration) error {
 	return fmt.Errorf("%w: there is no other in %s: %w", relayclient.ErrUnusableDevice, p.source.where, devices[0].Unusable)
 }
 
-// page sends an alert to each phone, and then what the spool has for them. It says on standard error what went wrong. The
-// error says why nothing was posted; it is nil when something was, or when some of it is kept.
-func (p *pager) page(ctx context.Context, alert payload.Alert) ([]relayclient.Outcome, error) {
+// page sends an alert to each phone, and then what the spool has for them. It says on standard error what went wrong.
+// accepted reports whether the relay has accepted the alert for every phone that is paired.
+func (p *pager) page(ctx context.Context, alert payload.Alert) (outcomes []relayclient.Outcome, accepted bool) {
 	if err := p.look(pageTimeout); err != nil {
 		p.say("nobody was paged: %v", err)
-		return nil, err
+		return nil, false
 	}
 	recipients := p.phones.Recipients(ctx)
 	for _, skipped := range recipients.Skipped {
@@ -131,8 +133,9 @@ func (p *pager) page(ctx context.Context, alert payload.Alert) ([]relayclient.Ou
 		p.say("not paged: %v", err)
 	}
 	if len(sealed) == 0 {
-		return nil, err
+		return nil, false
 	}
+	accepted = err == nil && len(recipients.Skipped) == 0
 	spool := p.openSpool(ctx)
 	defer spool.close()
 	entries := make([]*spooled, len(sealed))
@@ -141,9 +144,10 @@ func (p *pager) page(ctx context.Context, alert payload.Alert) ([]relayclient.Ou
 			p.say("the alert cannot be kept in %s if it is not delivered now: %v", p.spool, err)
 		}
 	}
-	outcomes := p.post(ctx, p.client, sealed, entries)
+	outcomes = p.post(ctx, p.client, sealed, entries)
 	kept, unsent := 0, 0
 	for i, outcome := range outcomes {
+		accepted = accepted && outcome.Err == nil
 		if isUnsent(outcome.Err) {
 			unsent++
 			if entries[i] != nil && !errors.Is(outcome.Err, errTaken) {
@@ -157,7 +161,7 @@ func (p *pager) page(ctx context.Context, alert payload.Alert) ([]relayclient.Ou
 	if unsent < len(outcomes) { // the relay is there
 		p.flushSpool(ctx, spool, recipients)
 	}
-	return outcomes, nil
+	return outcomes, accepted
 }
 
 // post posts what is sealed, and does with each entry of the spool what has to be done. An entry may be nil.
@@ -225,7 +229,7 @@ func (p *pager) openSpool(ctx context.Context) *spool {
 	if p.spool == "" {
 		return nil
 	}
-	s, err := openSpool(ctx, p.spool, p.say)
+	s, err := openSpool(ctx, p.spool, p.say, p.step)
 	if err != nil {
 		p.say("the spool cannot be used: %v", err)
 		return nil

@@ -281,8 +281,8 @@ func (o pairOptions) draw(link string) error {
 	return nil
 }
 
-// confirm asks a person whether the phone has the key that came here, and pairs it if they type yes. Otherwise it revokes
-// what is paired. The phone is told, if that is possible.
+// confirm asks a person whether the phone has the key that came here, and pairs it if they type yes. Otherwise it
+// revokes what is paired. The phone is told, if that is possible.
 func (o pairOptions) confirm(ctx context.Context, registry *pairing.Registry, phone guest, typed <-chan string) (pairing.Device, error) {
 	fmt.Printf("\nPhone        %s (%s)\nFingerprint  %s\n\nDoes the phone show the same fingerprint? Type yes to keep it: ",
 		printable(phone.request.Name), printable(phone.request.Platform), phone.request.PublicKey.Fingerprint())

@@ -26,8 +26,8 @@ const (
 	mailboxPause       = time.Second      // between two polls, at least
 )
 
-// A mailbox is where the phone leaves its pairing request at the relay, and finds the answer (docs/protocol.md, "Pairing
-// through the relay").
+// A mailbox is where the phone leaves its pairing request at the relay, and finds the answer (docs/protocol.md,
+// "Pairing through the relay").
 type mailbox struct {
 	origin string          // of the relay
 	id     string          // known to the phone as well
@@ -214,7 +214,8 @@ func (m *mailbox) answer(ctx context.Context, phone seal.PublicKey, name, proble
 	return nil
 }
 
-// close deletes the mailbox, unless there is an answer for the phone in it. A phone that waits learns that nobody answers.
+// close deletes the mailbox, unless there is an answer for the phone in it. A phone that waits learns that nobody
+// answers.
 func (m *mailbox) close() {
 	if m.answered {
 		return

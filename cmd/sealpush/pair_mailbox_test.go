@@ -258,6 +258,32 @@ func TestSomebodyElseFillsTheMailboxFirst(t *testing.T) {
 	}
 }
 
+// Whoever has the link learns that a phone came, and no more.
+func TestSomebodyElseReadsTheMailbox(t *testing.T) {
+	f := newMailFixture(t)
+	pair, typed, _ := f.pair(t)
+	address := link(t, pair)
+	thief, phone := openPage(t, address, seal.X25519), openPage(t, address, seal.X25519)
+	phone.leave(t, phone.sealed(t, phone.request()), 204)
+	for method, part := range map[string]string{"GET": "/request", "PUT": "/answer", "DELETE": ""} {
+		if status, body := thief.do(t, method, part, ""); status != 401 {
+			t.Errorf("%s %s by somebody else: %d %s", method, part, status, body)
+		}
+	}
+	pair.Await(t, "Type yes")
+	typeLine(t, typed, "yes")
+	status, box := thief.do(t, "GET", "/answer", "")
+	if plaintext, err := seal.Open(thief.key, box); status != 200 || err == nil {
+		t.Errorf("somebody else reads %d %s", status, plaintext)
+	}
+	if said := phone.answer(t); !said.Paired {
+		t.Errorf("the phone is told %+v", said)
+	}
+	if code := pair.ExitCode(t); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, pair.Output())
+	}
+}
+
 func TestWhatIsNotAPairingRequest(t *testing.T) {
 	for name, c := range map[string]struct {
 		message func(t *testing.T, p *webPhone) string

@@ -14,8 +14,7 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// An inbox is the phone's at the reference relay. It stands in for the push
-// service, which would wake a real phone.
+// An inbox is the phone's at the reference relay. It stands in for the push service, which would wake a real phone.
 type inbox struct {
 	client *http.Client
 	url    string
@@ -50,8 +49,8 @@ const (
 	longestPause = 30 * time.Second
 )
 
-// receive hands each message to show, until show says that it has enough, ctx
-// ends or the inbox cannot work. A relay that is away is waited for.
+// receive hands each message to show, until show says that it has enough, ctx ends or the inbox cannot work. A relay
+// that is away is waited for.
 func (b *inbox) receive(ctx context.Context, show func(apns.Message) (enough bool)) error {
 	pause := firstPause
 	for {

@@ -14,9 +14,8 @@ import (
 	"github.com/sealpush/sealpush/seal"
 )
 
-// keyFile is what the phone keeps, so that it is the same phone after a restart.
-// A real one has the key in the platform's key store and its push token from
-// the platform.
+// keyFile is what the phone keeps, so that it is the same phone after a restart. A real one has the key in the
+// platform's key store and its push token from the platform.
 type keyFile struct {
 	PrivateKey []byte `json:"privateKey"`
 	PushToken  string `json:"pushToken"`

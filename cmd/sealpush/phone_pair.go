@@ -13,8 +13,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
 
-// maxAnswer is what the phone reads of an answer, in bytes: a hundred messages
-// of 4 KiB and room to spare.
+// maxAnswer is what the phone reads of an answer, in bytes: a hundred messages of 4 KiB and room to spare.
 const maxAnswer = 1 << 20
 
 // paired is the daemon's answer to a pairing.

@@ -11,9 +11,8 @@ import (
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
 
-// show prints what a phone would. A stale alert is marked, so that nobody takes
-// an old page that somebody delivers again for a live one (relay protocol,
-// "Replay protection").
+// show prints what a phone would. A stale alert is marked, so that nobody takes an old page that somebody delivers
+// again for a live one (relay protocol, "Replay protection").
 func show(w io.Writer, n relaytest.Notification) {
 	a := n.Alert
 	when := a.Time.Local().Format(time.TimeOnly) + " "

@@ -32,8 +32,8 @@ func (s *source) close() {
 	}
 }
 
-// create makes what a registry in a file needs before the first phone is written: the directory, and for SQLite the file,
-// which only its owner may read, for it will hold push tokens.
+// create makes what a registry in a file needs before the first phone is written: the directory, and for SQLite the
+// file, which only its owner may read, for it will hold push tokens.
 func (s *source) create() error {
 	if s.file == "" {
 		return nil
@@ -100,8 +100,8 @@ func registryBeside(dir, registry string) string {
 	return registry
 }
 
-// readOnly is a registry that is looked at and never written: a path with a typo makes no file, and is an error where
-// a daemon would start with no phone.
+// readOnly is a registry that is looked at and never written: a path with a typo makes no file, and is an error where a
+// daemon would start with no phone.
 type readOnly struct{ *source }
 
 func (r readOnly) Load(ctx context.Context) (pairing.Snapshot, error) {

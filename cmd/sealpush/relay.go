@@ -29,8 +29,8 @@ const (
 var clientIDPattern = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 type relayOptions struct {
-	addr, baseURL, clientID string
-	apple                   apple
+	addr, baseURL, clientID, metrics string
+	apple                            apple
 }
 
 func relayCommand() command {
@@ -51,6 +51,7 @@ With a key of Apple's the sealed relay is a real one, small and self-hosted:
 			s.flags.StringVar(&opts.addr, "addr", "127.0.0.1:8080", "`address` to listen on; port 0 takes a free one")
 			s.flags.StringVar(&opts.baseURL, "url", "", "base `URL` by which others reach that address (default: the address itself)")
 			s.flags.StringVar(&opts.clientID, "client", "bridge-home-office", "`id` of the bridge that may push")
+			s.flags.StringVar(&opts.metrics, "metrics", "", "`address` on which to serve Prometheus GET /metrics, apart from all others (default: nowhere)")
 			opts.apple.addFlags(s.flags)
 			return func(ctx context.Context, args []string) error {
 				if err := noArguments(args); err != nil {
@@ -83,13 +84,29 @@ func (opts relayOptions) run(ctx context.Context) error {
 		baseURL = "http://" + reachable(listener.Addr().(*net.TCPAddr))
 	}
 
+	var observed []relay.Option
+	metricsURL := "" // where they are served
+	if opts.metrics != "" {
+		state, err := relay.NewMemoryState(relay.DefaultMaxDevices)
+		if err != nil {
+			return err
+		}
+		m := newMetrics(state.Devices)
+		observed = []relay.Option{relay.WithState(state), relay.WithObserver(m.observe)}
+		serving, stop := context.WithCancel(ctx)
+		defer stop()
+		if metricsURL, err = serveMetrics(serving, opts.metrics, m); err != nil {
+			return err
+		}
+	}
+
 	mux := http.NewServeMux()
 	server := newRelayServer(logged(mux))
 	alerts := &counter{}
 	inbox := "" // where there is one
 	if forwarder != nil {
 		defer forwarder.Close()
-		sealed, err := relay.New(relay.WithForwarder(forwarder))
+		sealed, err := relay.New(append(observed, relay.WithForwarder(forwarder))...)
 		if err != nil {
 			return err
 		}
@@ -101,13 +118,13 @@ func (opts relayOptions) run(ctx context.Context) error {
 		}
 		mux.Handle("/.well-known/apple-app-site-association", association)
 	} else {
-		sealed := relaytest.NewUnstartedRelay(relaytest.WithoutRequests())
+		sealed := relaytest.NewUnstartedRelay(relaytest.WithoutRequests(), relaytest.WithRelay(observed...))
 		defer sealed.Close()
 		alerts.next = sealed
 		inbox = baseURL + inboxPath
 		mux.Handle(inboxPath, sealed.InboxHandler())
-		// Or a phone that waits for alerts would hold it up. On their way to
-		// Apple, alerts are waited for: no daemon posts them again.
+		// Or a phone that waits for alerts would hold it up. On their way to Apple, alerts are waited for: no daemon
+		// posts them again.
 		server.RegisterOnShutdown(sealed.Close)
 	}
 	bridge := relaytest.NewUnstartedBridgeService(baseURL+tokenPath, baseURL+pushPath)
@@ -128,6 +145,7 @@ func (opts relayOptions) run(ctx context.Context) error {
 		Inbox:        inbox,
 		Token:        bridge.TokenURL,
 		Push:         bridge.RelayURL,
+		Metrics:      metricsURL,
 		ClientID:     opts.clientID,
 		ClientSecret: bridge.AddClient(opts.clientID).Reveal(),
 	}); err != nil {
@@ -143,12 +161,11 @@ func (opts relayOptions) run(ctx context.Context) error {
 	return server.Shutdown(ctx)
 }
 
-// maxConnections is how many daemons, bridges and others are served at once. More
-// wait until one of them is done or timed out.
+// maxConnections is how many daemons, bridges and others are served at once. More wait until one of them is done or
+// timed out.
 const maxConnections = 1000
 
-// newRelayServer bounds every request. A forward may take 30 s, as may a phone's wait
-// for its next message.
+// newRelayServer bounds every request. A forward may take 30 s, as may a phone's wait for its next message.
 func newRelayServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           handler,

@@ -6,8 +6,7 @@ import (
 	"github.com/sealpush/sealpush/relay/apns"
 )
 
-// apple says how to reach phones through Apple's push service. Without a key,
-// alerts stay in memory.
+// apple says how to reach phones through Apple's push service. Without a key, alerts stay in memory.
 type apple struct {
 	keyFile, team, topic, host string
 }

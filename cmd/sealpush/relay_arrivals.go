@@ -11,8 +11,7 @@ import (
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
 
-// arrived is the answer to GET /: what a phone, or rather its push service,
-// would know by now.
+// arrived is the answer to GET /: what a phone, or rather its push service, would know by now.
 type arrived struct {
 	Alerts  int64    `json:"alerts"`  // envelopes that the sealed relay was posted
 	Devices []device `json:"devices"` // registered by the bridge

@@ -6,21 +6,21 @@ import (
 	"text/template"
 )
 
-// guide is what a reader needs to use the relays. It shows the client's secret:
-// this is the once that a token service shows it.
+// guide is what a reader needs to use the relays. It shows the client's secret: this is the once that a token service
+// shows it.
 type guide struct {
-	Base, Sealed, Destination, Inbox, Token, Push string
-	ClientID, ClientSecret                        string
+	Base, Sealed, Destination, Inbox, Token, Push, Metrics string
+	ClientID, ClientSecret                                 string
 }
 
-// The curl lines are those of the bridge protocol's manual test, with sed in
-// jq's place, which not everybody has. They carry no comments, at which an
-// interactive zsh would stumble.
+// The curl lines are those of the bridge protocol's manual test, with sed in jq's place, which not everybody has. They
+// carry no comments, at which an interactive zsh would stumble.
 var guideTemplate = template.Must(template.New("guide").Parse(`Sealed relay    {{.Sealed}}
   forwards to   {{.Destination}}{{with .Inbox}}
   inbox         {{.}}{{end}}
 Token service   {{.Token}}
-Push relay      {{.Push}}
+Push relay      {{.Push}}{{with .Metrics}}
+Metrics         {{.}}{{end}}
 
 For the common.toml of a bridge:
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -59,7 +60,8 @@ with the time at which it was built: a phone shows an alert that is older than t
 holds sealed alerts and push tokens, at most 100 of them for 24 hours, and never one of which the relay may have seen a
 byte. What was being posted when run was killed is reported by the next run, and not posted again.
 
-` + terminalText + ` What the command leaves running in the background is not waited for: send its output to a file. -timeout
+` + terminalText + `
+What the command leaves running in the background is not waited for: send its output to a file. -timeout
 ends the command alone, with SIGTERM and 10 seconds later with SIGKILL, and not what it has started.
 
 The variables SEALPUSH_… are not in the command's environment unless -keep-env is given.`,
@@ -77,7 +79,7 @@ The variables SEALPUSH_… are not in the command's environment unless -keep-env
 			s.flags.DurationVar(&o.lateAfter, "late-after", 0, "page when the command has been running for this `long`; it goes on")
 			s.flags.Var(choice{&o.tailOf, []string{tailProtocol, tailStdout, tailStderr, tailBoth}}, "tail",
 				"`stream` whose end the phone shows: stdout, stderr or both\n(default: stderr if the command wrote to it, else stdout)")
-			s.path(&o.pager.spool, "spool", "`directory` for alerts that could not be posted, which the next run posts")
+			s.spool(&o.pager.spool)
 			s.path(&o.state, "state", "`directory` for what -on recovery remembers of each job (default: "+defaultStateText+")")
 			s.flags.BoolVar(&o.keepEnv, "keep-env", false, "leave the variables SEALPUSH_… in the command's environment")
 			return func(_ context.Context, args []string) error {
@@ -130,7 +132,9 @@ func (o runOptions) run(s *settings, args []string) int {
 	} else {
 		p.flush(ctx)
 	}
-	memory.note(r.failReason != "")
+	if !o.unasked(r) {
+		memory.note(r.failReason != "")
+	}
 	paging.Wait()
 	return r.exitCode
 }
@@ -139,7 +143,7 @@ func (o runOptions) run(s *settings, args []string) int {
 func (o runOptions) wants(r result, failedBefore bool) bool {
 	failed := r.failReason != ""
 	switch {
-	case failed && r.interrupted && !o.onInterrupt:
+	case o.unasked(r):
 		return false
 	case o.on == onSuccess:
 		return !failed
@@ -147,6 +151,11 @@ func (o runOptions) wants(r result, failedBefore bool) bool {
 		return failed || failedBefore
 	}
 	return failed || o.on == onAlways
+}
+
+// unasked reports whether the user at the terminal has ended the command, who needs no page.
+func (o runOptions) unasked(r result) bool {
+	return r.failReason != "" && r.interrupted && !o.onInterrupt
 }
 
 func (o runOptions) alertFor(start time.Time, r result) payload.Alert {
@@ -179,7 +188,11 @@ func jobName(name string) string {
 func withoutOwn(environ []string) []string {
 	kept := []string{}
 	for _, entry := range environ {
-		if !strings.HasPrefix(entry, "SEALPUSH_") {
+		name, _, _ := strings.Cut(entry, "=")
+		if runtime.GOOS == "windows" {
+			name = strings.ToUpper(name)
+		}
+		if !strings.HasPrefix(name, "SEALPUSH_") {
 			kept = append(kept, entry)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/term"
 )
 
 // result is how a command ended.
@@ -34,20 +36,27 @@ type job struct {
 	signals   <-chan os.Signal
 }
 
-// killAfter is how long a command has to end by itself after SIGTERM.
-const killAfter = 10 * time.Second
+const (
+	killAfter   = 10 * time.Second       // that a command has to end by itself after SIGTERM
+	signalGrace = 200 * time.Millisecond // for a signal that a key has sent to the command and to us
+)
 
-// terminalText is what help says of terminals.
-const terminalText = `The command's output goes through a pipe to the terminal, so that it may leave out colours, and hold lines back.`
-
-// run runs the command on this program's own streams, passes signals on to it and keeps the end of what it prints to the
-// stream that tailOf names.
+// run runs the command on this program's own streams, passes signals on to it and keeps the end of what it prints to
+// the stream that tailOf names.
 func (j job) run() result {
 	cmd := exec.Command(j.args[0], j.args[1:]...)
 	cmd.Stdin, cmd.Env = os.Stdin, j.env
 	outTail, errTail := new(tail), new(tail)
 	if j.tailOf == tailBoth {
 		errTail = outTail
+	}
+	outEnd, errEnd := wholeLines{to: outTail, shared: outTail == errTail}, wholeLines{to: errTail, shared: outTail == errTail}
+	var own *terminal
+	if !j.quiet {
+		var err error
+		if own, err = openTerminal(); err != nil {
+			say("run", "the command does not get a terminal of its own: %v", err)
+		}
 	}
 	var toOut, toErr io.Writer = os.Stdout, os.Stderr
 	if j.quiet {
@@ -56,26 +65,44 @@ func (j job) run() result {
 		defer heldErr.close()
 		toOut, toErr = heldOut, heldErr
 	}
-	stdout, err := newOutlet(toOut, outTail)
-	if err != nil {
+	var stdout, stderr *outlet
+	var err error
+	if own != nil {
+		own.attach(cmd)
+		stdout = own.output(toOut, outEnd)
+	} else if stdout, err = newOutlet(toOut, outEnd); err != nil {
 		return notStarted(err)
 	}
-	stderr, err := newOutlet(toErr, errTail)
+	if own != nil && term.IsTerminal(int(os.Stderr.Fd())) {
+		stderr, err = own.errors(toErr, errEnd)
+	} else {
+		stderr, err = newOutlet(toErr, errEnd)
+	}
+	if err == nil {
+		cmd.Stdout, cmd.Stderr = stdout.in, stderr.in
+		if err = cmd.Start(); err != nil {
+			stderr.abandon()
+		}
+	}
 	if err != nil {
 		stdout.abandon()
+		if own != nil {
+			own.abandon()
+		}
 		return notStarted(err)
 	}
-	cmd.Stdout, cmd.Stderr = stdout.in, stderr.in
-	if err := cmd.Start(); err != nil {
-		stdout.abandon()
-		stderr.abandon()
-		return notStarted(err)
+	if own != nil {
+		own.start()
 	}
 	stdout.open()
 	stderr.open()
-	r := j.wait(cmd)
+	atTerminal := onTerminal()
+	r := j.wait(cmd, atTerminal, atTerminal && own == nil)
 	stdout.finish()
 	stderr.finish()
+	if own != nil {
+		r.interrupted = own.close() || r.interrupted
+	}
 	if j.quiet && r.failReason != "" {
 		toOut.(*held).release()
 		toErr.(*held).release()
@@ -89,8 +116,9 @@ func (j job) run() result {
 	return r
 }
 
-// wait passes signals on until the command has ended.
-func (j job) wait(cmd *exec.Cmd) result {
+// wait passes signals on until the command has ended. atTerminal says that an interrupt is from its user, and shared
+// that the command has been sent what the keys send us.
+func (j job) wait(cmd *exec.Cmd, atTerminal, shared bool) result {
 	exited := make(chan struct{})
 	go func() {
 		cmd.Wait() // its error is in the ProcessState
@@ -103,14 +131,12 @@ func (j job) wait(cmd *exec.Cmd) result {
 	if j.lateAfter > 0 {
 		late = time.After(j.lateAfter)
 	}
-	onTerminal := isTerminal(os.Stdin)
 	timedOut, interrupted := false, false
 	for {
 		select {
 		case sig := <-j.signals:
-			interrupted = interrupted || onTerminal && sig == os.Interrupt
-			// A terminal has sent what its keys mean to the command already.
-			if !onTerminal || sig != os.Interrupt && sig != syscall.SIGQUIT {
+			interrupted = interrupted || atTerminal && sig == os.Interrupt
+			if !shared || sig != os.Interrupt && sig != syscall.SIGQUIT {
 				cmd.Process.Signal(sig)
 			}
 		case <-late:
@@ -125,6 +151,14 @@ func (j job) wait(cmd *exec.Cmd) result {
 			cmd.Process.Kill()
 		case <-exited:
 			r := ended(cmd.ProcessState)
+			if shared && !interrupted && r.exitCode == 128+int(syscall.SIGINT) {
+				// The key has reached the command first. What it sends us is not to end the posting of a page, either.
+				select {
+				case sig := <-j.signals:
+					interrupted = sig == os.Interrupt
+				case <-time.After(signalGrace):
+				}
+			}
 			r.interrupted = interrupted
 			if timedOut {
 				r.failReason = strings.TrimSuffix(fmt.Sprintf("timed out after %v: %s", j.timeout, r.failReason), ": ")
@@ -134,8 +168,7 @@ func (j job) wait(cmd *exec.Cmd) result {
 	}
 }
 
-// notStarted follows the shell: 127 for a command that is not there, 126 for
-// one that cannot be executed.
+// notStarted follows the shell: 127 for a command that is not there, 126 for one that cannot be executed.
 func notStarted(err error) result {
 	say("run", "%v", err)
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
@@ -156,15 +189,4 @@ func ended(state *os.ProcessState) result {
 		r.failReason = fmt.Sprintf("exit code %d", code)
 	}
 	return r
-}
-
-// isTerminal is true for a character device that is not the null device, which
-// is near enough to a terminal to tell who sent an interrupt.
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return false
-	}
-	null, err := os.Stat(os.DevNull)
-	return err != nil || !os.SameFile(info, null)
 }

@@ -9,17 +9,18 @@ import (
 	"time"
 )
 
-// What a command left running may hold its streams open for years. Once the
-// command itself has ended, its output is read until there has been none for
-// grace, and no more than a pipe holds.
 const (
-	grace    = 2 * time.Second
-	pipeSize = 64 << 10 // bytes
+	// What a command left running may hold its streams open for years. Once the command itself has ended, its output is
+	// read until there has been none for grace, and no more than was in the pipe.
+	grace = 2 * time.Second
+
+	pipeSize = 1 << 20   // bytes that a pipe is asked to hold; a system may not let it have more than 64 KiB
+	readSize = 256 << 10 // bytes
 )
 
 // outlet passes on what a command writes to one of its streams, and keeps the end.
 type outlet struct {
-	in   *os.File // the command's end
+	in   *os.File // the command's end: of a pipe or a terminal
 	from *os.File
 	to   io.Writer
 	kept wholeLines
@@ -28,12 +29,14 @@ type outlet struct {
 	done   chan struct{} // closed when all is passed on
 }
 
-func newOutlet(to io.Writer, end *tail) (*outlet, error) {
+// newOutlet passes on what is written to a pipe.
+func newOutlet(to io.Writer, end wholeLines) (*outlet, error) {
 	from, in, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	return &outlet{in: in, from: from, to: to, kept: wholeLines{to: end}, done: make(chan struct{})}, nil
+	widen(from, pipeSize)
+	return &outlet{in: in, from: from, to: to, kept: end, done: make(chan struct{})}, nil
 }
 
 // abandon is for a command that did not start.
@@ -61,7 +64,7 @@ func (o *outlet) pass() {
 	defer o.from.Close()
 	defer o.kept.flush()
 	broken := false
-	buf := make([]byte, 32<<10)
+	buf := make([]byte, readSize)
 	for left := pipeSize; left > 0; {
 		exited := o.exited.Load()
 		if exited {

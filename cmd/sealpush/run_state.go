@@ -71,6 +71,6 @@ func (m memory) note(failed bool) {
 		err = nil
 	}
 	if err != nil {
-		say("run", "the next recovery may not be paged, or be paged twice: %v", err)
+		say("run", "the next recovery may not be paged, or be paged twice: %v: name a directory with -state", err)
 	}
 }

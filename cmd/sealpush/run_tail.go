@@ -37,8 +37,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	n := len(p)
 	p = p[max(0, len(p)-tailSize):]
 	if len(t.current)+len(p) > tailSize {
-		t.previous, t.current = t.current, append(make([]byte, 0, tailSize), p...)
-		return n, nil
+		t.previous, t.current = t.current, t.previous[:0]
 	}
 	t.current = append(t.current, p...)
 	return n, nil
@@ -69,14 +68,18 @@ func lineEnd(line string) string {
 	return "…" + line[start:]
 }
 
-// wholeLines writes to a tail a line at a time, so that two streams do not mix
-// within one. It holds tailSize of a line at most.
+// wholeLines writes to a tail a line at a time where it is shared, so that two
+// streams do not mix within one. It holds tailSize of a line at most.
 type wholeLines struct {
-	to   *tail
-	rest []byte
+	to     *tail
+	shared bool
+	rest   []byte
 }
 
 func (l *wholeLines) Write(p []byte) (int, error) {
+	if !l.shared {
+		return l.to.Write(p)
+	}
 	l.rest = append(l.rest, p...)
 	whole := bytes.LastIndexByte(l.rest, '\n') + 1
 	if len(l.rest)-whole > tailSize {

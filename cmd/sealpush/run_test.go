@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -22,6 +23,9 @@ import (
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 	"github.com/sealpush/sealpush/secret"
 )
+
+// veryMuch is more than -quiet keeps in memory, in bytes.
+const veryMuch = heldInMemory + 1000
 
 // playJob is the command that the tool runs.
 func playJob(what string) int {
@@ -61,6 +65,13 @@ func playJob(what string) int {
 		}
 		fmt.Println("the reason")
 		return 4
+	case "very-much":
+		os.Stdout.Write(bytes.Repeat([]byte("z"), veryMuch))
+		return 4
+	case "environment":
+		fmt.Println(strings.Join(os.Environ(), "\n"))
+	case "terminal":
+		return playOnTerminal()
 	case "background":
 		left := exec.Command(os.Args[0], "job", "wait")
 		left.Stdout, left.Stderr = os.Stdout, os.Stderr
@@ -85,34 +96,49 @@ func playJob(what string) int {
 // A fixture is a relay, a phone and the registry file that pairs them.
 type runFixture struct {
 	relay   *relaytest.Relay
+	url     string // where the relay is reached
 	phone   *relaytest.Phone
+	device  string // the phone's id
 	devices string
 }
 
-func newRunFixture(t *testing.T) runFixture {
-	relay := relaytest.NewRelay()
+func newRunFixture(t *testing.T, opts ...relaytest.RelayOption) runFixture {
+	t.Helper()
+	relay := relaytest.NewRelay(opts...)
 	t.Cleanup(relay.Close)
-	f := runFixture{relay, relaytest.NewPhone(), filepath.Join(t.TempDir(), "devices.json")}
+	f := runFixture{relay: relay, url: relay.URL, phone: relaytest.NewPhone(), devices: filepath.Join(t.TempDir(), "devices.json")}
+	f.device = f.pair(t, f.phone)
+	return f
+}
+
+func (f runFixture) registry(t *testing.T) *pairing.Registry {
+	t.Helper()
 	store, err := pairing.OpenFile(f.devices)
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry, err := pairing.NewRegistry(store)
+	registry, err := pairing.NewRegistry(store, pairing.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = registry.Pair(t.Context(), pairing.Request{
-		Name: "phone", Platform: "ios", PublicKey: f.phone.PublicKey(), PushToken: secret.New(f.phone.PushToken()),
+	return registry
+}
+
+// pair pairs a phone and returns its id.
+func (f runFixture) pair(t *testing.T, phone *relaytest.Phone) string {
+	t.Helper()
+	device, _, err := f.registry(t).Pair(t.Context(), pairing.Request{
+		Name: "phone", Platform: "ios", PublicKey: phone.PublicKey(), PushToken: secret.New(phone.PushToken()),
 	}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f
+	return device.ID
 }
 
 // run is the tool that runs a command, with flags of this fixture.
 func (f runFixture) run(t *testing.T, args ...string) *exec.Cmd {
-	return tool(t, append([]string{"run", "-relay-url", f.relay.URL, "-registry", f.devices}, args...)...)
+	return tool(t, append([]string{"run", "-relay-url", f.url, "-registry", f.devices}, args...)...)
 }
 
 // onlyAlert returns the one alert that reached the phone.
@@ -188,7 +214,7 @@ func TestTailOfTheStreamThatIsAskedFor(t *testing.T) {
 // The lines of two streams are in the order of arrival and do not mix within one.
 func TestInterleaving(t *testing.T) {
 	var both tail
-	out, err := wholeLines{to: &both}, wholeLines{to: &both}
+	out, err := wholeLines{to: &both, shared: true}, wholeLines{to: &both, shared: true}
 	out.Write([]byte("one\ntw"))
 	err.Write([]byte("warning: "))
 	out.Write([]byte("o\nthr"))

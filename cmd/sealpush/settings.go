@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/BurntSushi/toml"
@@ -23,10 +24,10 @@ const (
 	configVariable = "SEALPUSH_CONFIG"
 )
 
-// settings are the flags of one command, whose values come from, in rising order: sealpush.toml of the system, that of the
-// user, the file of -config, the environment, the command line. Flag -a-b of command c is a_b in table [c] of a file, and
-// SEALPUSH_C_A_B in the environment. One that several commands share is a_b at the top of a file, and SEALPUSH_A_B. A
-// secret can be given as the name of a file that holds it: a_b_file, SEALPUSH_A_B_FILE.
+// settings are the flags of one command, whose values come from, in rising order: sealpush.toml of the system, that of
+// the user, the file of -config, the environment, the command line. Flag -a-b of command c is a_b in table [c] of a
+// file, and SEALPUSH_C_A_B in the environment. One that several commands share is a_b at the top of a file, and
+// SEALPUSH_A_B. A secret can be given as the name of a file that holds it: a_b_file, SEALPUSH_A_B_FILE.
 type settings struct {
 	command string
 	flags   *flag.FlagSet
@@ -81,6 +82,12 @@ func (s *settings) priority(value *priority) {
 func (s *settings) patience(value *patience) {
 	s.flags.TextVar(value, "patience", patience(2*time.Minute), "how `long` to wait for a relay that cannot be reached, up to 9m")
 	s.shared["patience"] = true
+}
+
+// spool declares -spool.
+func (s *settings) spool(value *string) {
+	s.flags.StringVar(value, "spool", "", "`directory` for alerts that could not be posted, which the next run or send posts")
+	s.shared["spool"], s.paths["spool"] = true, beside
 }
 
 // secretVar declares a flag of the command's own that is never printed.
@@ -151,7 +158,8 @@ func (s *settings) parse(args []string, getenv func(string) string) error {
 		if optional && errors.Is(err, fs.ErrPermission) {
 			s.unread = append(s.unread, path)
 		}
-		if optional && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)) {
+		absent := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) // as of a HOME that is /dev/null
+		if optional && (absent || errors.Is(err, fs.ErrPermission)) {
 			continue
 		}
 		problems = append(problems, err)
@@ -266,8 +274,8 @@ func (s *settings) fromFile(path string) error {
 	return errors.Join(problems...)
 }
 
-// fromTable takes the values of one table, and of the top of a file those that the command shares. Keys that are left are
-// unknown.
+// fromTable takes the values of one table, and of the top of a file those that the command shares. Keys that are left
+// are unknown.
 func (s *settings) fromTable(path, table string, values map[string]any) error {
 	values = maps.Clone(values)
 	var problems []error

@@ -35,8 +35,8 @@ const (
 )
 
 // A spool is a directory of sealed alerts that could not be posted. Several processes may use it at once: an entry is
-// posted by the one that renames it from waiting to posting, right before its first byte goes out. So one that is left as
-// posting by a process that was killed may have paged somebody, and is not posted again.
+// posted by the one that renames it from waiting to posting, right before its first byte goes out. So one that is left
+// as posting by a process that was killed may have paged somebody, and is not posted again.
 //
 // Each process holds a shared lock on the spool while it is open. One that gets the lock to itself knows that nobody is
 // posting, and that what is left as posting is from a process that was killed.
@@ -49,12 +49,12 @@ type spool struct {
 	step func(name string) // called after each step; nil but in tests of what a kill at that moment leaves
 }
 
-// openSpool makes the directory if it is not there, and looks after what killed processes have left.
-func openSpool(ctx context.Context, dir string, say func(string, ...any)) (*spool, error) {
+// openSpool makes the directory if it is not there, and looks after what killed processes have left. step may be nil.
+func openSpool(ctx context.Context, dir string, say func(string, ...any), step func(string)) (*spool, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	s := &spool{dir: dir, lock: flock.New(filepath.Join(dir, lockName), flock.SetPermissions(0o600)), say: say}
+	s := &spool{dir: dir, lock: flock.New(filepath.Join(dir, lockName), flock.SetPermissions(0o600)), say: say, step: step}
 	alone, err := s.lock.TryLock()
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (s *spool) close() {
 	}
 }
 
-// clearUp removes what killed processes have left half done. It is called by one process at a time, and by none while
+// clearUp looks after what killed processes have left half done. It is called by one process at a time, and by none while
 // another one has the spool open.
 func (s *spool) clearUp() error {
 	files, err := os.ReadDir(s.dir)
@@ -99,7 +99,9 @@ func (s *spool) clearUp() error {
 			}
 			e.remove()
 		case newSuffix:
-			e.remove()
+			if _, err := e.read(); err != nil || e.rename(waitingSuffix) != nil {
+				e.remove()
+			}
 		}
 	}
 	return nil
@@ -156,7 +158,8 @@ func (s *spool) names() []string {
 	return names
 }
 
-// waiting returns the alerts that wait for one of these phones, and removes those that are too old and those for others.
+// waiting returns the alerts that wait for one of these phones, and removes those that are too old and those for
+// others.
 func (s *spool) waiting(paired map[string]bool) (sealed []relayclient.Sealed, entries []*spooled) {
 	for _, name := range s.names() {
 		e := &spooled{spool: s, name: name}
@@ -215,6 +218,7 @@ func (e *spooled) begin() error {
 		return nil
 	}
 	if err == nil {
+		syncDirectory(e.spool.dir) // or it would wait again after a power failure
 		e.spool.did("posting")
 	}
 	return err
@@ -269,6 +273,14 @@ func (e spooled) read() (relayclient.Sealed, error) {
 		return relayclient.Sealed{}, errors.New("it is not whole")
 	}
 	return relayclient.Sealed{DeviceID: s.Device, Envelope: s.Envelope}, nil
+}
+
+// syncDirectory has renamings written to the disk, where the system can do that.
+func syncDirectory(path string) {
+	if dir, err := os.Open(path); err == nil {
+		dir.Sync()
+		dir.Close()
+	}
 }
 
 // writeSynced makes a file that only its owner can read, and that is on the disk when it returns.

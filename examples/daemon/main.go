@@ -99,7 +99,7 @@ func serve(ctx context.Context, opts options, out io.Writer) error {
 	if err != nil {
 		return err // find a faulty registry now, not when an alert is due
 	}
-	notifier, err := relayclient.NewNotifier(client, registry, "")
+	notifier, err := relayclient.NewNotifier(client, registry, "", relayclient.WithStormGuard(30)) // half of what a relay takes at once
 	if err != nil {
 		return err
 	}
@@ -127,6 +127,11 @@ func serve(ctx context.Context, opts options, out io.Writer) error {
 	return work(ctx, server, listener, func(ctx context.Context) {
 		scheduler.run(ctx, now)
 		reporter.close()
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		defer cancel()
+		if err := notifier.Close(closing); err != nil {
+			slog.Warn("stopping: nobody was told of some alerts", "error", err)
+		}
 		client.Close() // its idle connections would delay the server's shutdown
 	})
 }

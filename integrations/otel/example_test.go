@@ -56,3 +56,22 @@ func Example() {
 	// sealpush.alerts forwarded 1
 	// sealpush.alerts coalesced 1
 }
+
+// The guide's daemon, with the global providers.
+func newObservedClient(relayURL string) error {
+	recorder, err := otelpage.New() // with the global providers
+	if err != nil {
+		return err
+	}
+	client, err := relayclient.New(relayURL, relayclient.WithObserver(recorder.Alert))
+	if err != nil {
+		return err
+	}
+	client.Close()
+	return nil
+}
+
+func Example_globalProviders() {
+	fmt.Println(newObservedClient("https://relay.example/"))
+	// Output: <nil>
+}

@@ -15,22 +15,22 @@
 //	http.client.request.duration       s   histogram; with the wait for a connection
 //	http.client.request.body.size      By  histogram; of the envelope
 //
-// Their attributes are http.request.method, server.address, server.port, url.scheme, http.response.status_code and, of a
-// request that failed, error.type. What the conventions have no name for is
+// Their attributes are http.request.method, server.address, server.port, url.scheme, http.response.status_code and, of
+// a request that failed, error.type. What the conventions have no name for is
 //
 //	sealpush.alerts                {alert}  counter: for each device, by sealpush.result and sealpush.alert.kind
 //	sealpush.bridge.call.duration  s        histogram: by sealpush.result and sealpush.bridge.operation
 //
-// The results are those of [relayclient.Observation] and [bridge.Observation]. A call of a bridge is no single request: it
-// may fetch a token, and be repeated. What was debounced is counted with a duration of 0.
+// The results are those of [relayclient.Observation] and [bridge.Observation]. A call of a bridge is no single request:
+// it may fetch a token, and be repeated. What was debounced is counted with a duration of 0.
 //
 // # Spans
 //
-// Each POST of an alert is a span of kind client, named POST, and each call of a bridge that was not debounced one named
-// "push", "register" or "unregister". They are children of the span in the context that was given to Notify, Send or
-// Register. They carry the attributes of the metrics, and, with [relayclient.WithObservedNames], sealpush.alert.name,
-// sealpush.alert.run_id and sealpush.device.id, which no metric has. There is no url.full: it may hold credentials. The
-// relay, which is not trusted, is sent no trace context.
+// Each POST of an alert is a span of kind client, named POST, and each call of a bridge that was not debounced one
+// named "push", "register" or "unregister". They are children of the span in the context that was given to Notify, Send
+// or Register. They carry the attributes of the metrics, and, with [relayclient.WithObservedNames],
+// sealpush.alert.name, sealpush.alert.run_id and sealpush.device.id, which no metric has. There is no url.full: it may
+// hold credentials. The relay, which is not trusted, is sent no trace context.
 package otelpage
 
 import (
@@ -96,8 +96,8 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 	}
 }
 
-// A Recorder records observations. Its methods are the observers of a relayclient.Client and a bridge.Client. It is safe
-// for concurrent use.
+// A Recorder records observations. Its methods are the observers of a relayclient.Client and a bridge.Client. It is
+// safe for concurrent use.
 type Recorder struct {
 	tracer   trace.Tracer
 	duration httpconv.ClientRequestDuration

@@ -127,10 +127,10 @@ func TestAlerts(t *testing.T) {
 	}
 	got := s.metrics(t)
 	wantSeries(t, got, "sealpush.alerts {alert}",
+		"sealpush.alert.kind=,sealpush.result=invalid_alert: 1",
 		"sealpush.alert.kind=failure,sealpush.result=forwarded: 1",
 		"sealpush.alert.kind=failure,sealpush.result=no_answer: 1",
-		"sealpush.alert.kind=failure,sealpush.result=rate_limited: 1",
-		"sealpush.alert.kind=party,sealpush.result=invalid_alert: 1")
+		"sealpush.alert.kind=failure,sealpush.result=rate_limited: 1")
 	for _, name := range []string{"http.client.request.duration s", "http.client.request.body.size By"} {
 		wantSeries(t, got, name,
 			attrs("error.type=429,http.request.method=POST,http.response.status_code=429,"),

@@ -1,5 +1,5 @@
-// Package slogpage pages paired phones from log/slog: a [Handler] that wraps another one, hands every record on to it, and
-// pages when a record is at Error or above.
+// Package slogpage pages paired phones from log/slog: a [Handler] that wraps another one, hands every record on to it,
+// and pages when a record is at Error or above.
 //
 //	pages, err := slogpage.New(notifier, slog.Default().Handler())
 //	if err != nil {
@@ -8,14 +8,14 @@
 //	slog.SetDefault(slog.New(pages))
 //	defer pages.Close(ctx) // sends what is still waiting
 //
-// A page is an alert of kind failure, with the record's message as its reason and the attributes as its log lines. Its run
-// id is a hash of the message and of the place in the source, so that a message that comes again coalesces at the relay,
-// and two different ones do not.
+// A page is an alert of kind failure, with the record's message as its reason and the attributes as its log lines. Its
+// run id is a hash of the message and of the place in the source, so that a message that comes again coalesces at the
+// relay, and two different ones do not.
 //
 // # What never pages
 //
-// Records of this module, and records that are logged with the context of a page that is being sent (by a transport, say,
-// or a registry's database), so that a page that cannot be sent does not lead to the next one.
+// Records of this module, and records that are logged with the context of a page that is being sent (by a transport,
+// say, or a registry's database), so that a page that cannot be sent does not lead to the next one.
 //
 // # What a storm of errors costs
 //
@@ -194,8 +194,8 @@ func (h *Handler) WithGroup(name string) slog.Handler {
 	return &Handler{h.next.WithGroup(name), h.text.WithGroup(name), h.pager}
 }
 
-// Close lets no further page in, and sends those that wait. The error says how many were given up when ctx ended. It may
-// be called more than once, and on any of the handlers that share the queue. Records are still handed on.
+// Close lets no further page in, and sends those that wait. The error says how many were given up when ctx ended. It
+// may be called more than once, and on any of the handlers that share the queue. Records are still handed on.
 func (h *Handler) Close(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()

@@ -29,8 +29,8 @@ type Limiter struct {
 	swept   time.Time
 }
 
-// New makes a limiter whose buckets hold burst tokens and are refilled at perSecond. addressOf returns the address of
-// a client, or "host:port"; nil is that of the connection.
+// New makes a limiter whose buckets hold burst tokens and are refilled at perSecond. addressOf returns the address of a
+// client, or "host:port"; nil is that of the connection.
 func New(perSecond float64, burst int, addressOf func(*http.Request) string) *Limiter {
 	if addressOf == nil {
 		addressOf = func(r *http.Request) string { return r.RemoteAddr }
@@ -40,8 +40,8 @@ func New(perSecond float64, burst int, addressOf func(*http.Request) string) *Li
 		buckets: map[string]*rate.Limiter{}, others: rate.NewLimiter(limit, burst)}
 }
 
-// Allow takes cost tokens from the bucket of the request's client. If there are too few, it takes none and says how long
-// it takes until there are enough. A cost above the burst is never allowed.
+// Allow takes cost tokens from the bucket of the request's client. If there are too few, it takes none and says how
+// long it takes until there are enough. A cost above the burst is never allowed.
 func (l *Limiter) Allow(r *http.Request, cost int) (retryAfter time.Duration, ok bool) {
 	now := time.Now()
 	bucket := l.bucket(Network(l.addressOf(r)), now)
@@ -78,8 +78,8 @@ func (l *Limiter) bucket(network string, now time.Time) *rate.Limiter {
 	return bucket
 }
 
-// Network is what of an address, or of "host:port", belongs to one client: an IPv4 address, or the /64 of an IPv6 address,
-// whose host part its user chooses. What is no address is "".
+// Network is what of an address, or of "host:port", belongs to one client: an IPv4 address, or the /64 of an IPv6
+// address, whose host part its user chooses. What is no address is "".
 func Network(address string) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package answer reads what a server that nobody trusts has answered, so that
-// it can stand in an error or a log line: bounded, printable, without secrets.
+// Package answer reads what a server that nobody trusts has answered, so that it can stand in an error or a log line:
+// bounded, printable, without secrets.
 package answer
 
 import (
@@ -21,17 +21,16 @@ import (
 // MaxText is how much of a body is kept, in bytes (relay protocol, "Responses").
 const MaxText = 512
 
-// maxRetryAfter bounds what a server may claim; anything longer is as good as
-// never, and a duration must not overflow.
+// maxRetryAfter bounds what a server may claim; anything longer is as good as never, and a duration must not overflow.
 const maxRetryAfter = 24 * time.Hour
 
-// window is how much of a text is looked at, in bytes: enough behind the cut to
-// recognise what begins before it. It also bounds the work that an answer costs.
+// window is how much of a text is looked at, in bytes: enough behind the cut to recognise what begins before it. It
+// also bounds the work that an answer costs.
 const window = MaxText + opaqueSize
 
-// Text reads the start of body and returns at most MaxText bytes of it as one
-// printable line. Each secret in it is replaced, and whatever looks like a token:
-// servers quote requests in their errors. What a failing body gave before it failed counts.
+// Text reads the start of body and returns at most MaxText bytes of it as one printable line. Each secret in it is
+// replaced, and whatever looks like a token: servers quote requests in their errors. What a failing body gave before it
+// failed counts.
 func Text(body io.Reader, secrets ...string) string {
 	raw, _ := io.ReadAll(io.LimitReader(body, window))
 	return Line(string(raw), secrets...)
@@ -53,9 +52,8 @@ func Line(text string, secrets ...string) string {
 	return strings.TrimSpace(strings.ToValidUTF8(text, "")) // a cut, or a piece of a secret, may end inside a character
 }
 
-// printable puts a space for each character that does not print on one line:
-// line ends, which would forge log lines, escape sequences, changes of text
-// direction. What is not UTF-8 becomes U+FFFD.
+// printable puts a space for each character that does not print on one line: line ends, which would forge log lines,
+// escape sequences, changes of text direction. What is not UTF-8 becomes U+FFFD.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) || r == utf8.RuneError {
@@ -66,8 +64,8 @@ func printable(text string) string {
 }
 
 // Read returns the body of resp, at most so many bytes, without a byte order mark. A body that the server has
-// compressed, though [NoCompression] asks it not to, is inflated within the same bounds. What could be read
-// comes with the error, which says what is wrong with the body.
+// compressed, though [NoCompression] asks it not to, is inflated within the same bounds. What could be read comes with
+// the error, which says what is wrong with the body.
 func Read(resp *http.Response, most int) ([]byte, error) {
 	if resp.StatusCode < http.StatusOK {
 		resp.Body.Close() // with a 101 Go's transport hands over the connection itself, and a read of that ends with no context
@@ -88,7 +86,8 @@ func Read(resp *http.Response, most int) ([]byte, error) {
 // number of empty members (RFC 1952, section 2.2).
 const maxOverhead = 4 << 10
 
-// NoCompression asks for an answer as it is. An HTTP client that finds the header does not ask for compression by itself.
+// NoCompression asks for an answer as it is. An HTTP client that finds the header does not ask for compression by
+// itself.
 func NoCompression(request http.Header) { request.Set("Accept-Encoding", "identity") }
 
 // inflate undoes the coding that a server says it has applied.
@@ -114,8 +113,8 @@ func inflate(codings []string, body io.Reader) (io.Reader, error) {
 	}
 }
 
-// RetryAfter reads the Retry-After header (RFC 9110, section 10.2.3): seconds
-// or an HTTP date. It is zero when absent, malformed or past, and at most a day.
+// RetryAfter reads the Retry-After header (RFC 9110, section 10.2.3): seconds or an HTTP date. It is zero when absent,
+// malformed or past, and at most a day.
 func RetryAfter(header http.Header, now time.Time) time.Duration {
 	value := strings.TrimSpace(header.Get("Retry-After"))
 	if value == "" {
@@ -135,8 +134,8 @@ func RetryAfter(header http.Header, now time.Time) time.Duration {
 	return min(max(date.Sub(now), 0), maxRetryAfter)
 }
 
-// Drain reads a short rest of body, so that its connection can be used again,
-// and closes it. A longer rest costs the connection rather than the time.
+// Drain reads a short rest of body, so that its connection can be used again, and closes it. A longer rest costs the
+// connection rather than the time.
 func Drain(body io.ReadCloser) {
 	io.CopyN(io.Discard, body, 4<<10)
 	body.Close()

@@ -5,13 +5,11 @@ import (
 	"slices"
 )
 
-// Error is err with its text made a [Line]. Errors of net/http quote what a
-// server sent in place of an answer: a status line, a header, a Location, of
-// any length; and a caller's own transport may quote the request.
+// Error is err with its text made a [Line]. Errors of net/http quote what a server sent in place of an answer: a status
+// line, a header, a Location, of any length; and a caller's own transport may quote the request.
 //
-// No error that errors.Unwrap, errors.Is or errors.As finds in it quotes a secret
-// either: of the errors within err it wraps those that are free of secrets and of
-// what does not print. err is returned as it is if that changes nothing.
+// No error that errors.Unwrap, errors.Is or errors.As finds in it quotes a secret either: of the errors within err it
+// wraps those that are free of secrets and of what does not print. err is returned as it is if that changes nothing.
 func Error(err error, secrets ...string) error {
 	if err == nil {
 		return nil

@@ -10,27 +10,25 @@ import (
 
 const placeholder = "[redacted]"
 
-// tokenSize is how long a run of hex digits is taken for a device token, the
-// shortest that a relay routes. A relay may quote another phone's.
+// tokenSize is how long a run of hex digits is taken for a device token, the shortest that a relay routes. A relay may
+// quote another phone's.
 const tokenSize = 16
 
-// opaqueSize is how long a run of the characters of base64url, and of the colon
-// that FCM puts between two of them, is taken for a token of some kind: FCM's
-// have 100 and more, the parts of a JWT nearly as many, a UUID has 36.
+// opaqueSize is how long a run of the characters of base64url, and of the colon that FCM puts between two of them, is
+// taken for a token of some kind: FCM's have 100 and more, the parts of a JWT nearly as many, a UUID has 36.
 const opaqueSize = 40
 
-// leastSecret is the shortest secret that is looked for, in bytes. Taking out
-// every "e" would leave nothing to read, and tell what the secret was.
+// leastSecret is the shortest secret that is looked for, in bytes. Taking out every "e" would leave nothing to read,
+// and tell what the secret was.
 const leastSecret = 3
 
-// leastUnmistakable is how long a secret is looked for within words too, in bytes.
-// A user called "push" is none of "pushed".
+// leastUnmistakable is how long a secret is looked for within words too, in bytes. A user called "push" is none of
+// "pushed".
 const leastUnmistakable = 8
 
-// redact replaces in text each whole secret, in whatever case and encoding (see
-// stands), and each run of characters that could be a device token or a JWT. It
-// drops what begins at end or later; where that is before the end of the text,
-// the text may be cut within a secret, and the start of one there is replaced too.
+// redact replaces in text each whole secret, in whatever case and encoding (see stands), and each run of characters
+// that could be a device token or a JWT. It drops what begins at end or later; where that is before the end of the
+// text, the text may be cut within a secret, and the start of one there is replaced too.
 func redact(text string, end int, secrets []string) string {
 	patterns := patternsOf(secrets)
 	haystack := lower(text)
@@ -67,8 +65,8 @@ func patternsOf(secrets []string) []string {
 	return patterns
 }
 
-// base64Of returns the characters of base64 that depend on secret alone when so
-// many bytes stand before it, modulo 3, and anything behind it.
+// base64Of returns the characters of base64 that depend on secret alone when so many bytes stand before it, modulo 3,
+// and anything behind it.
 func base64Of(secret string, before int) string {
 	encoded := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("\x00", before) + secret))
 	if (before+len(secret))%3 != 0 {
@@ -77,8 +75,8 @@ func base64Of(secret string, before int) string {
 	return encoded[min((before*8+5)/6, len(encoded)):]
 }
 
-// longestSecret returns the length of the longest pattern that stands in text at
-// i, or 0. In a text that was cut, a pattern may go on behind its end.
+// longestSecret returns the length of the longest pattern that stands in text at i, or 0. In a text that was cut, a
+// pattern may go on behind its end.
 func longestSecret(text string, i int, cut bool, patterns []string) int {
 	longest := 0
 	for _, pattern := range patterns {
@@ -105,10 +103,9 @@ func withinWord(text string, i, j int) bool {
 	return both(i) || both(j)
 }
 
-// stands compares pattern with the start of text, character by character, each of
-// which may stand there as it is, percent-encoded (a space as a plus, too), or
-// escaped as in JSON. It returns how many bytes of text are like it, and whether that
-// is the whole pattern. Both are in lower case.
+// stands compares pattern with the start of text, character by character, each of which may stand there as it is,
+// percent-encoded (a space as a plus, too), or escaped as in JSON. It returns how many bytes of text are like it, and
+// whether that is the whole pattern. Both are in lower case.
 func stands(pattern, text string) (n int, whole bool) {
 	for pattern != "" {
 		r, size := utf8.DecodeRuneInString(pattern)
@@ -169,8 +166,8 @@ func hexadecimal(text string, i int, prefix string, digits int) (code rune, ok b
 	return rune(n), err == nil
 }
 
-// tokenRun returns the length of the run of hex digits or base64url characters
-// at the start of text, or 0 if both are too short for a token.
+// tokenRun returns the length of the run of hex digits or base64url characters at the start of text, or 0 if both are
+// too short for a token.
 func tokenRun(text string) int {
 	const hex = "0123456789abcdef"
 	if n := run(text, hex+"ghijklmnopqrstuvwxyz-_:"); n >= opaqueSize {

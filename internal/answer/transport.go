@@ -7,13 +7,12 @@ import (
 	"strings"
 )
 
-// A Transport passes on what a server answered itself, and nothing that would
-// turn it into something else:
+// A Transport passes on what a server answered itself, and nothing that would turn it into something else:
 //
-//   - A Location is put where only [LeadsTo] looks, so that http.Client neither
-//     follows a redirect nor makes an error of one that leads nowhere.
-//   - A switch to another protocol (101) has no body: what net/http returns for
-//     one is the connection itself, and a read of that does not end with the context.
+//   - A Location is put where only [LeadsTo] looks, so that http.Client neither follows a redirect nor makes an error
+//     of one that leads nowhere.
+//   - A switch to another protocol (101) has no body: what net/http returns for one is the connection itself, and a
+//     read of that does not end with the context.
 type Transport struct {
 	Base http.RoundTripper // nil for http.DefaultTransport
 }
@@ -38,9 +37,8 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // leadsTo is no header's name, so that no server can send it.
 const leadsTo = "Location:"
 
-// LeadsTo returns the URL that a redirect leads to, fit to be printed: without
-// user, query, fragment and secrets, at most [MaxText] bytes. It is "" when resp is
-// no redirect or does not lead to a URL of http or https.
+// LeadsTo returns the URL that a redirect leads to, fit to be printed: without user, query, fragment and secrets, at
+// most [MaxText] bytes. It is "" when resp is no redirect or does not lead to a URL of http or https.
 func LeadsTo(resp *http.Response, secrets ...string) string {
 	location := cmp.Or(strings.Join(resp.Header[leadsTo], ""), resp.Header.Get("Location"))
 	if resp.StatusCode/100 != 3 || location == "" {

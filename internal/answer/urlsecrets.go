@@ -7,18 +7,16 @@ import (
 	"strings"
 )
 
-// Shorter parts of a URL, such as "v1" and "push", are no capabilities, and an
-// error may have to say them. Neither is a word such as "notifications", unless
-// it is too long for one.
+// Shorter parts of a URL, such as "v1" and "push", are no capabilities, and an error may have to say them. Neither is a
+// word such as "notifications", unless it is too long for one.
 const (
 	leastPart  = 8  // bytes of a step of the path, of the query, or of a name in it
 	leastValue = 4  // bytes of a value in the query: a "1" would be taken out of every number
 	mostWord   = 19 // letters
 )
 
-// URLSecrets returns each part of a URL that may be a secret, as a server could
-// quote it: credentials, and a path or a query that is a capability, as in a
-// webhook's URL.
+// URLSecrets returns each part of a URL that may be a secret, as a server could quote it: credentials, and a path or a
+// query that is a capability, as in a webhook's URL.
 func URLSecrets(u *url.URL) []string {
 	var secrets []string
 	if u.User != nil {

@@ -28,8 +28,7 @@ const (
 	foreignTail = `"}]}}`
 )
 
-// services answers as the token service and the push relay, without a network:
-// what is measured makes no request.
+// services answers as the token service and the push relay, without a network: what is measured makes no request.
 func services(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
 	w.Header().Set("Content-Type", "application/json")

@@ -11,9 +11,8 @@ import (
 	"github.com/sealpush/sealpush/seal"
 )
 
-// connections counts what the relay accepts for a first and a second alert to
-// 100 phones. The relay takes as long as one at some distance, so that all 100
-// POSTs are in flight at once.
+// connections counts what the relay accepts for a first and a second alert to 100 phones. The relay takes as long as
+// one at some distance, so that all 100 POSTs are in flight at once.
 func connections() ([]row, error) {
 	first1, second1, err := connectionsOver(tlsHTTP1)
 	if err != nil {
@@ -46,8 +45,8 @@ func connections() ([]row, error) {
 	}}, nil
 }
 
-// restartOver returns how many pages were lost of alerts after a restart of the
-// relay, and of those before, some of which it interrupted.
+// restartOver returns how many pages were lost of alerts after a restart of the relay, and of those before, some of
+// which it interrupted.
 func restartOver(protocol string) (after, before int, err error) {
 	relay, err := startRelay(protocol, 20*time.Millisecond)
 	if err != nil {

@@ -1,18 +1,15 @@
-// Command bench measures sealpush against its goals and prints the table of
-// docs/performance.md:
+// Command bench measures sealpush against its goals and prints the table of docs/performance.md:
 //
 //	cd internal/bench && go run .
 //
-// It is a module of its own because it compares with libsodium, through cgo
-// (apt-get install libsodium-dev), and it runs on Linux. It takes about a
-// minute, listens on the loopback interface only, and fails on no number: what
-// it prints is for people to judge.
+// It is a module of its own because it compares with libsodium, through cgo (apt-get install libsodium-dev), and it
+// runs on Linux. It takes about a minute, listens on the loopback interface only, and fails on no number: what it
+// prints is for people to judge.
 //
-// Times are CPU time of this process, in kernel and user mode, not time on the
-// clock, so that programs that run meanwhile distort them little. What is
-// compared is measured in turn, round by round, and a ratio is the median of the
-// rounds' ratios. Relays, and the senders whose memory is measured, are processes
-// of their own: this program, started once more.
+// Times are CPU time of this process, in kernel and user mode, not time on the clock, so that programs that run
+// meanwhile distort them little. What is compared is measured in turn, round by round, and a ratio is the median of the
+// rounds' ratios. Relays, and the senders whose memory is measured, are processes of their own: this program, started
+// once more.
 package main
 
 import (

@@ -16,12 +16,11 @@ type task struct {
 	run func(ops int)
 }
 
-// series is what one operation of a task costs in each round, in nanoseconds of
-// this process's CPU time.
+// series is what one operation of a task costs in each round, in nanoseconds of this process's CPU time.
 type series []float64
 
-// interleave measures the tasks in turn, round after round, so that whatever
-// else the machine does hits them alike. One round before the first warms up.
+// interleave measures the tasks in turn, round after round, so that whatever else the machine does hits them alike. One
+// round before the first warms up.
 func interleave(rounds int, tasks ...task) []series {
 	costs := make([]series, len(tasks))
 	for round := range rounds + 1 {
@@ -38,8 +37,7 @@ func interleave(rounds int, tasks ...task) []series {
 	return costs
 }
 
-// cpuTime is what this process has used, in user and in kernel mode, garbage
-// collector included.
+// cpuTime is what this process has used, in user and in kernel mode, garbage collector included.
 func cpuTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

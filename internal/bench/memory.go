@@ -14,9 +14,8 @@ import (
 	"github.com/sealpush/sealpush/seal"
 )
 
-// memory compares the peak memory of processes that send one alert. Both know
-// 10 000 phones, so that the difference is Send's alone; a third, which knows as
-// few as it sends to, shows what the list takes. The relay is slow enough for all
+// memory compares the peak memory of processes that send one alert. Both know 10 000 phones, so that the difference is
+// Send's alone; a third, which knows as few as it sends to, shows what the list takes. The relay is slow enough for all
 // to have 100 POSTs in flight.
 func memory() ([]row, error) {
 	relay, err := startRelay(plainHTTP, 20*time.Millisecond)
@@ -49,8 +48,7 @@ func memory() ([]row, error) {
 	}}, nil
 }
 
-// peakOf runs this program once more, as a daemon that knows so many phones and
-// pages the first of them.
+// peakOf runs this program once more, as a daemon that knows so many phones and pages the first of them.
 func peakOf(url string, known, paged int) (megabytes float64, err error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// A relayProcess is a relay that accepts everything, in a process of its own so
-// that its CPU time and memory are not counted.
+// A relayProcess is a relay that accepts everything, in a process of its own so that its CPU time and memory are not
+// counted.
 type relayProcess struct {
 	URL     string
 	command *exec.Cmd
@@ -32,8 +32,7 @@ const (
 	tlsHTTP2  = "https2"
 )
 
-// startRelay runs this program once more, as a relay that takes so long for each
-// answer.
+// startRelay runs this program once more, as a relay that takes so long for each answer.
 func startRelay(protocol string, latency time.Duration) (*relayProcess, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -72,8 +71,7 @@ func (r *relayProcess) stop() {
 	r.command.Wait()
 }
 
-// restart ends the relay's server with all its connections, and starts another one
-// at the same address.
+// restart ends the relay's server with all its connections, and starts another one at the same address.
 func (r *relayProcess) restart() error {
 	if _, err := fmt.Fprintln(r.ask, restartRelay); err != nil {
 		return err
@@ -84,9 +82,8 @@ func (r *relayProcess) restart() error {
 
 const restartRelay = "restart"
 
-// serveRelay is the relay process. It prints its address, then for each line
-// that it reads how many connections it has accepted, or its address again after
-// a restart, until its input ends.
+// serveRelay is the relay process. It prints its address, then for each line that it reads how many connections it has
+// accepted, or its address again after a restart, until its input ends.
 func serveRelay(protocol, latency string) error {
 	delay, err := time.ParseDuration(latency)
 	if err != nil {
@@ -143,9 +140,8 @@ func newRelay(protocol string, delay time.Duration, connections *atomic.Int64, a
 	return server, nil
 }
 
-// trustRelays makes this process trust the relay processes' certificate, which
-// httptest shares between processes, by way of the system's roots: the client
-// that is measured keeps its own transport. Call it before any TLS connection.
+// trustRelays makes this process trust the relay processes' certificate, which httptest shares between processes, by
+// way of the system's roots: the client that is measured keeps its own transport. Call it before any TLS connection.
 func trustRelays() (undo func(), err error) {
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()

@@ -35,8 +35,8 @@ type nowhere struct{}
 func (nowhere) Device(token string) (string, error)           { return strings.ToLower(token), nil }
 func (nowhere) Forward(context.Context, relay.Envelope) error { return nil }
 
-// relayCPU compares the relay with a handler that reads the same JSON and checks it,
-// and remembers nothing. Each post is a new page to one of 20 000 devices.
+// relayCPU compares the relay with a handler that reads the same JSON and checks it, and remembers nothing. Each post
+// is a new page to one of 20 000 devices.
 func relayCPU() (row, error) {
 	sealed, err := relay.New(relay.WithForwarder(nowhere{}), relay.WithPolicy(relay.Policy{Burst: 1_000_000}))
 	if err != nil {
@@ -125,8 +125,7 @@ func bareRelay(w http.ResponseWriter, r *http.Request) {
 	}{1, "forwarded"})
 }
 
-// A poster hands envelopes to a handler, without a network. It is its own
-// ResponseWriter.
+// A poster hands envelopes to a handler, without a network. It is its own ResponseWriter.
 type poster struct {
 	body           []byte
 	device, id     []byte // parts of body

@@ -16,9 +16,8 @@ import (
 	"github.com/sealpush/sealpush/seal"
 )
 
-// sealing compares Seal of each suite with the same primitives put together by
-// hand, and for x25519 with libsodium. Seal returns base64; crypto_box_seal and
-// hpke.Seal return bytes.
+// sealing compares Seal of each suite with the same primitives put together by hand, and for x25519 with libsodium.
+// Seal returns base64; crypto_box_seal and hpke.Seal return bytes.
 func sealing() ([]row, error) {
 	key := seal.GenerateKey().Public()
 	public := [32]byte(key.Bytes())
@@ -58,8 +57,8 @@ func sealing() ([]row, error) {
 	}}, sealingXWing()), nil
 }
 
-// sealByHand is a sealed box in base64 with as little around its primitives as
-// can be: CIRCL's X25519, BLAKE2b for the nonce, HSalsa20, XSalsa20-Poly1305.
+// sealByHand is a sealed box in base64 with as little around its primitives as can be: CIRCL's X25519, BLAKE2b for the
+// nonce, HSalsa20, XSalsa20-Poly1305.
 func sealByHand(message []byte, to *[32]byte) string {
 	var private, public, shared x25519.Key
 	rand.Read(private[:])

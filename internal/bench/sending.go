@@ -16,8 +16,8 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// phones are what a daemon knows of n paired phones with keys of a suite. They
-// share a key, since sealing takes the same time for any.
+// phones are what a daemon knows of n paired phones with keys of a suite. They share a key, since sealing takes the
+// same time for any.
 func phones(n int, suite seal.Suite) []pairing.Device {
 	key := suite.GenerateKey().Public()
 	devices := make([]pairing.Device, n)
@@ -37,8 +37,8 @@ func sendAll(client *relayclient.Client, push relayclient.Push, devices []pairin
 	return nil
 }
 
-// sending measures the client's CPU time for a POST. What it is compared with is
-// a bare POST and the sealing of the alert: by Seal, and for xwing by hpke.Seal.
+// sending measures the client's CPU time for a POST. What it is compared with is a bare POST and the sealing of the
+// alert: by Seal, and for xwing by hpke.Seal.
 func sending() ([]row, error) {
 	relay, err := startRelay(plainHTTP, 0)
 	if err != nil {
@@ -97,9 +97,8 @@ func sending() ([]row, error) {
 
 func nothing() {}
 
-// fanOutRow is about the costs of Send, of a bare POST, of sealing, and of sealing
-// before each bare POST. That costs more than the sum of the two: each finds the
-// processor's caches full of the other's code and data, as in Send.
+// fanOutRow is about the costs of Send, of a bare POST, of sealing, and of sealing before each bare POST. That costs
+// more than the sum of the two: each finds the processor's caches full of the other's code and data, as in Send.
 func fanOutRow(suite seal.Suite, sealing string, goal float64, costs []series) row {
 	floor := costs[1].plus(costs[2])
 	ratio := costs[0].over(floor).median()
@@ -113,9 +112,8 @@ func fanOutRow(suite seal.Suite, sealing string, goal float64, costs []series) r
 	}
 }
 
-// barePosts posts ready-made bodies with nothing but net/http, in fan-outs of
-// one to each device and as many goroutines as Send has, and does something else
-// before each.
+// barePosts posts ready-made bodies with nothing but net/http, in fan-outs of one to each device and as many goroutines
+// as Send has, and does something else before each.
 func barePosts(url string, devices []pairing.Device, plaintext []byte, before func()) func(ops int) {
 	bodies := make([][]byte, len(devices))
 	for i, device := range devices {

@@ -17,8 +17,7 @@ func sodiumVersion() string { return C.GoString(C.sodium_version_string()) }
 
 const overhead = C.crypto_box_SEALBYTES
 
-// sodiumSeal is crypto_box_seal. The box must have the message's length and
-// overhead.
+// sodiumSeal is crypto_box_seal. The box must have the message's length and overhead.
 func sodiumSeal(box, message []byte, public *[32]byte) bool {
 	return C.crypto_box_seal(first(box), first(message), C.ulonglong(len(message)), first(public[:])) == 0
 }

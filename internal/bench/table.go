@@ -31,8 +31,8 @@ func printTable(w io.Writer, rows []row) {
 	}
 }
 
-// conditions says where and when the table was measured. The load average before
-// the first measurement is other programs' doing.
+// conditions says where and when the table was measured. The load average before the first measurement is other
+// programs' doing.
 func conditions(loadBefore string) string {
 	return fmt.Sprintf("Measured on %s, on %s (%d CPUs, %s/%s), with %s and libsodium %s. Load average before: %s.",
 		time.Now().Format(time.DateOnly), cpuModel(), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH,

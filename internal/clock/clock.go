@@ -5,9 +5,9 @@ import "time"
 
 // Deadline is an instant that neither a suspended machine nor a moved clock can put off.
 //
-// Go compares times by the monotonic clock, which on Linux stands still while the machine is suspended: on a laptop that
-// slept for eight hours a token would look as fresh as before. The wall clock counts those hours, but somebody may set
-// it back. A Deadline is reached as soon as one of the two clocks has reached it.
+// Go compares times by the monotonic clock, which on Linux stands still while the machine is suspended: on a laptop
+// that slept for eight hours a token would look as fresh as before. The wall clock counts those hours, but somebody may
+// set it back. A Deadline is reached as soon as one of the two clocks has reached it.
 //
 // The zero Deadline has always been reached. A Deadline does not change, so it is safe for concurrent use, and may be
 // copied.
@@ -34,8 +34,8 @@ func (d Deadline) Remaining() time.Duration {
 	return max(0, min(d.at.Sub(now), time.Duration(d.wall-now.UnixNano())))
 }
 
-// Slept returns the deadline as it is once the machine has been suspended, a time that only the wall clock saw. It
-// is for tests, which cannot suspend a machine.
+// Slept returns the deadline as it is once the machine has been suspended, a time that only the wall clock saw. It is
+// for tests, which cannot suspend a machine.
 func (d Deadline) Slept(by time.Duration) Deadline {
 	d.wall -= int64(by)
 	return d

@@ -1,4 +1,5 @@
-// Package crossorigin lets pages of some other origins call an API, and no other page (Fetch standard, "CORS protocol").
+// Package crossorigin lets pages of some other origins call an API, and no other page (Fetch standard, "CORS
+// protocol").
 package crossorigin
 
 import (
@@ -45,15 +46,15 @@ func check(origin string) error {
 }
 
 // Handler lets next answer requests of its own origin, of clients that are no browsers, and of pages of o, which may
-// read the answers. It answers their preflights itself: pages may use methods, a list such as "GET, PUT", and the headers
-// Authorization and Content-Type; credentials that a browser adds by itself, such as cookies, are not among them. A page
-// of any other origin that would change something is answered by deny ([http.CrossOriginProtection]).
+// read the answers. It answers their preflights itself: pages may use methods, a list such as "GET, PUT", and the
+// headers Authorization and Content-Type; credentials that a browser adds by itself, such as cookies, are not among
+// them. A page of any other origin that would change something is answered by deny ([http.CrossOriginProtection]).
 //
-// A check of the caller belongs into next: preflights carry no Authorization, and a page can read a refusal only if
-// the headers that are set here are on it.
+// A check of the caller belongs into next: preflights carry no Authorization, and a page can read a refusal only if the
+// headers that are set here are on it.
 //
-// Access-Control-Allow-Private-Network is not sent: browsers ask the person since Local Network Access took the place of
-// Private Network Access and its preflights.
+// Access-Control-Allow-Private-Network is not sent: browsers ask the person since Local Network Access took the place
+// of Private Network Access and its preflights.
 func (o Origins) Handler(next http.Handler, methods string, deny http.Handler) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(deny)

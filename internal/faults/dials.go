@@ -165,7 +165,8 @@ func (n *nameServers) dial(ctx context.Context, network, _ string) (net.Conn, er
 	return (&net.Dialer{}).DialContext(ctx, network, to.LocalAddr().String())
 }
 
-// loopbackAnswer answers a question for an IPv4 address with 127.0.0.1 and any other with nothing (RFC 1035, section 4).
+// loopbackAnswer answers a question for an IPv4 address with 127.0.0.1 and any other with nothing (RFC 1035, section
+// 4).
 func loopbackAnswer(query []byte) []byte {
 	const typeA = 1
 	name := bytes.IndexByte(query[12:], 0) + 1

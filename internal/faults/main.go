@@ -1,11 +1,11 @@
-// Command faults sends alerts to relays and through networks that misbehave, and prints what became of them, each figure
-// by its name beside the one that is wanted:
+// Command faults sends alerts to relays and through networks that misbehave, and prints what became of them, each
+// figure by its name beside the one that is wanted:
 //
 //	go run ./internal/faults [name…]
 //
 // It listens on the loopback interface only, and takes about two minutes of real time, because servers, resolvers and
-// handshakes have their own clocks. It exits with 1 when a figure is not as wanted. The tests of package relayclient hold
-// the same rules in memory, without waiting.
+// handshakes have their own clocks. It exits with 1 when a figure is not as wanted. The tests of package relayclient
+// hold the same rules in memory, without waiting.
 package main
 
 import (

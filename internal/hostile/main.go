@@ -1,11 +1,11 @@
-// Command hostile serves the sealed relay, and the push relay and token service of bridges, on the loopback interface to
-// an honest daemon, an honest bridge and ten hostile clients, and says what the ten cost the two:
+// Command hostile serves the sealed relay, and the push relay and token service of bridges, on the loopback interface
+// to an honest daemon, an honest bridge and ten hostile clients, and says what the ten cost the two:
 //
 //	go run ./internal/hostile -for 10m
 //
-// A fifth of the time before and a fifth after the attack nobody is hostile: the medians of both are what the attack's is
-// compared with. The servers, set up as docs/self-host.md says, and the hostile clients are processes of their own: this
-// program, started again. The clients pace themselves, so that they do not simply use up the processor:
+// A fifth of the time before and a fifth after the attack nobody is hostile: the medians of both are what the attack's
+// is compared with. The servers, set up as docs/self-host.md says, and the hostile clients are processes of their own:
+// this program, started again. The clients pace themselves, so that they do not simply use up the processor:
 //
 //   - two post bodies of which a byte a second arrives, on 50 connections each;
 //   - two send requests with 900 KiB of header, five a second each;

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// The goals. Memory is flat if what is live in the last quarter of the attack is no more than in the second one, but for
-// what a garbage collector leaves and what a relay remembers of the honest daemon's own alerts.
+// The goals. Memory is flat if what is live in the last quarter of the attack is no more than in the second one, but
+// for what a garbage collector leaves and what a relay remembers of the honest daemon's own alerts.
 const (
 	maxRatio  = 3.0
 	maxGrowth = 1.10

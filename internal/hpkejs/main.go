@@ -1,6 +1,5 @@
-// Program hpkejs checks suite xwing against another implementation, hpke-js: that
-// each opens the other's boxes, and that both make the same public key of a seed.
-// It needs node, and the packages of package-lock.json:
+// Program hpkejs checks suite xwing against another implementation, hpke-js: that each opens the other's boxes, and
+// that both make the same public key of a seed. It needs node, and the packages of package-lock.json:
 //
 //	npm ci --prefix internal/hpkejs && go run ./internal/hpkejs
 package main

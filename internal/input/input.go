@@ -13,8 +13,8 @@ import (
 const byteOrderMark = '\uFEFF'
 
 // Text returns raw without the white space, line ends and byte order marks around it, which an editor, a shell or a
-// copied cell of a table adds. White space and control characters inside, and what is not UTF-8, are an error: a service
-// would answer 401 to it and not say why. No error quotes raw.
+// copied cell of a table adds. White space and control characters inside, and what is not UTF-8, are an error: a
+// service would answer 401 to it and not say why. No error quotes raw.
 func Text(raw string) (string, error) {
 	text := strings.TrimFunc(raw, func(r rune) bool { return unicode.IsSpace(r) || r == byteOrderMark })
 	if !utf8.ValidString(text) {
@@ -34,8 +34,8 @@ func Text(raw string) (string, error) {
 // BaseURL returns raw, cleaned as by [Text], as the base URL of an HTTP service. It may end in a slash and may have a
 // path.
 //
-// It refuses what cannot be called (a scheme other than http and https, no host) and what would be lost or leaked
-// when a path is added and errors are printed: user info, a query, a fragment. No error quotes raw.
+// It refuses what cannot be called (a scheme other than http and https, no host) and what would be lost or leaked when
+// a path is added and errors are printed: user info, a query, a fragment. No error quotes raw.
 func BaseURL(raw string) (*url.URL, error) {
 	text, err := Text(raw)
 	if err != nil {

@@ -43,9 +43,8 @@ func Start(t testing.TB, cmd *exec.Cmd) *Program {
 	return p
 }
 
-// Await waits until the output, standard error included, matches a regular
-// expression, and returns the match and its groups. In it, ^ and $ stand for the
-// start and the end of a line.
+// Await waits until the output, standard error included, matches a regular expression, and returns the match and its
+// groups. In it, ^ and $ stand for the start and the end of a line.
 func (p *Program) Await(t testing.TB, pattern string) []string {
 	t.Helper()
 	expression := regexp.MustCompile("(?m)" + pattern)

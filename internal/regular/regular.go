@@ -12,9 +12,9 @@ import (
 // ErrNotRegular is the cause of the error for what is not a regular file: a directory, a named pipe, a device.
 var ErrNotRegular = errors.New("not a regular file")
 
-// Read returns what is in the file at path and its state as it was opened. It reads at most limit bytes and one more, by
-// which the caller sees that the file is longer. The flag is 0, or [NoFollow] for a path that must not be a symbolic link.
-// Errors are a *[fs.PathError].
+// Read returns what is in the file at path and its state as it was opened. It reads at most limit bytes and one more,
+// by which the caller sees that the file is longer. The flag is 0, or [NoFollow] for a path that must not be a symbolic
+// link. Errors are a *[fs.PathError].
 func Read(path string, limit int64, flag int) ([]byte, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|NonBlock|flag, 0)
 	if err != nil {

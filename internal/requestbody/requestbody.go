@@ -9,25 +9,21 @@ import (
 	"time"
 )
 
-// Timeout is how long a body may take to arrive. A server whose ReadTimeout is
-// shorter ends it sooner.
+// Timeout is how long a body may take to arrive. A server whose ReadTimeout is shorter ends it sooner.
 const Timeout = 10 * time.Second
 
-// ErrTimeout is returned when the body did not arrive within [Timeout], or within
-// the server's own limit.
+// ErrTimeout is returned when the body did not arrive within [Timeout], or within the server's own limit.
 var ErrTimeout = fmt.Errorf("body took longer than %v", Timeout)
 
-// Read returns at most limit bytes of the body. A caller that wants to know
-// whether there were more asks for one more. The error is [ErrTimeout], or what
-// reading met with.
+// Read returns at most limit bytes of the body. A caller that wants to know whether there were more asks for one more.
+// The error is [ErrTimeout], or what reading met with.
 //
-// The server's own read deadline is left as it is: a handler that set one of its
-// own would lift the server's. When the time is up, the deadline moves to now,
-// which fails the read, and stays there. The caller then answers [http.StatusRequestTimeout]
-// after [CloseAfter], and the server closes the connection.
+// The server's own read deadline is left as it is: a handler that set one of its own would lift the server's. When the
+// time is up, the deadline moves to now, which fails the read, and stays there. The caller then answers
+// [http.StatusRequestTimeout] after [CloseAfter], and the server closes the connection.
 //
-// A ResponseWriter that cannot set deadlines, such as that of a test's recorder,
-// leaves slow bodies to the server's own timeouts.
+// A ResponseWriter that cannot set deadlines, such as that of a test's recorder, leaves slow bodies to the server's own
+// timeouts.
 func Read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	conn := http.NewResponseController(w)
 	expired := make(chan struct{})
@@ -47,9 +43,8 @@ func Read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	return body, err
 }
 
-// CloseAfter asks the server to close the connection after the answer, instead of
-// reading what is left of the body. An HTTP/2 connection, which other requests
-// share, stays.
+// CloseAfter asks the server to close the connection after the answer, instead of reading what is left of the body. An
+// HTTP/2 connection, which other requests share, stays.
 func CloseAfter(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")

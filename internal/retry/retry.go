@@ -22,7 +22,8 @@ const (
 // Do sends a request with the JSON body, up to four times within 2 s plus what the answers take, and returns the last
 // answer. It ends with ctx. final, which may be nil, says which errors are not worth another try.
 //
-// An answer that says when to come back (429, or any with Retry-After) is not waited for: that is for the caller to keep to.
+// An answer that says when to come back (429, or any with Retry-After) is not waited for: that is for the caller to
+// keep to.
 func Do(ctx context.Context, client *http.Client, method, url string, body []byte, final func(error) bool) (*http.Response, error) {
 	req, err := retryablehttp.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {

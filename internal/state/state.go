@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// DaemonAddr is where the daemon listens, and the phone looks for it, by
-// default. Nobody on another machine can reach it.
+// DaemonAddr is where the daemon listens, and the phone looks for it, by default. Nobody on another machine can reach
+// it.
 const DaemonAddr = "127.0.0.1:8787"
 
-// Dir is the directory to use by default: sealpush-examples where the user's
-// configuration is kept, such as ~/.config on Linux. It need not exist.
+// Dir is the directory to use by default: sealpush-examples where the user's configuration is kept, such as ~/.config
+// on Linux. It need not exist.
 func Dir() (string, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -24,8 +24,7 @@ func Dir() (string, error) {
 	return filepath.Join(dir, "sealpush-examples"), nil
 }
 
-// TokenPath is the file with the bearer token that the daemon lets phones in
-// with, when it was given none.
+// TokenPath is the file with the bearer token that the daemon lets phones in with, when it was given none.
 func TokenPath(dir string) string { return filepath.Join(dir, "token") }
 
 // ReadToken returns the token in a file.
@@ -41,8 +40,7 @@ func ReadToken(path string) (string, error) {
 	return token, nil
 }
 
-// Create writes a file that is not there yet and that only its owner may read.
-// It makes the directory too.
+// Create writes a file that is not there yet and that only its owner may read. It makes the directory too.
 func Create(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

@@ -9,9 +9,9 @@ import (
 
 // New returns a transport for small requests to one or two services that nobody trusts.
 //
-// It is not http.DefaultTransport, which a program may have replaced. When the other end of an HTTP/2 connection vanishes,
-// that transport fails every request on it until the kernel gives up, after a quarter of an hour. It also decompresses
-// whatever a server says is compressed, and reads ten megabytes of header.
+// It is not http.DefaultTransport, which a program may have replaced. When the other end of an HTTP/2 connection
+// vanishes, that transport fails every request on it until the kernel gives up, after a quarter of an hour. It also
+// decompresses whatever a server says is compressed, and reads ten megabytes of header.
 func New() *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,

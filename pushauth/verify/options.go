@@ -14,9 +14,10 @@ const (
 )
 
 // An Option changes how a [Verifier] works. One that is nil or has a bad value is an error of [New].
-type Option func(*options) error
+type Option func(*verifierConfig) error
 
-type options struct {
+// verifierConfig is what the options set.
+type verifierConfig struct {
 	client   *http.Client
 	logger   *slog.Logger
 	leeway   time.Duration
@@ -26,11 +27,11 @@ type options struct {
 // WithHTTPClient fetches the key set with client instead of one that drops a dead connection within seconds. Its
 // CheckRedirect is not called, because no redirect is followed.
 func WithHTTPClient(client *http.Client) Option {
-	return func(o *options) error {
+	return func(c *verifierConfig) error {
 		if client == nil {
 			return errors.New("verify: WithHTTPClient: the client is nil")
 		}
-		o.client = client
+		c.client = client
 		return nil
 	}
 }
@@ -38,8 +39,8 @@ func WithHTTPClient(client *http.Client) Option {
 // WithLogger logs failed fetches of the key set to logger, at Warn. Nil means [slog.Default] at the time of each line,
 // which is also what happens without this option.
 func WithLogger(logger *slog.Logger) Option {
-	return func(o *options) error {
-		o.logger = logger
+	return func(c *verifierConfig) error {
+		c.logger = logger
 		return nil
 	}
 }
@@ -47,11 +48,11 @@ func WithLogger(logger *slog.Logger) Option {
 // WithLeeway sets how far the clocks of relay and token service may be apart when "exp", "nbf" and "iat" are compared
 // with the time: from 0 to 5 minutes, by default 30 s.
 func WithLeeway(d time.Duration) Option {
-	return func(o *options) error {
+	return func(c *verifierConfig) error {
 		if d < 0 || d > maxLeeway {
 			return errors.New("verify: WithLeeway: must be from 0 to 5 minutes")
 		}
-		o.leeway = d
+		c.leeway = d
 		return nil
 	}
 }
@@ -60,11 +61,11 @@ func WithLeeway(d time.Duration) Option {
 // what the token service's Cache-Control says. A key that was withdrawn without a successor stays trusted for that
 // long, and for at most 5 minutes more while the token service does not answer.
 func WithKeyLifetime(d time.Duration) Option {
-	return func(o *options) error {
+	return func(c *verifierConfig) error {
 		if d <= 0 {
 			return errors.New("verify: WithKeyLifetime: must be positive")
 		}
-		o.lifetime = d
+		c.lifetime = d
 		return nil
 	}
 }

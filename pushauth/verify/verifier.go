@@ -68,7 +68,7 @@ func New(config Config, opts ...Option) (*Verifier, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	o := options{client: &http.Client{Transport: transport.New()}, leeway: defaultLeeway, lifetime: defaultKeyLifetime}
+	o := verifierConfig{client: &http.Client{Transport: transport.New()}, leeway: defaultLeeway, lifetime: defaultKeyLifetime}
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, errors.New("verify: an option is nil")

@@ -16,15 +16,15 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// Apple's push service. Builds of an app that are run from Xcode have device
-// tokens of the sandbox, those from TestFlight and the App Store of production.
+// Apple's push service. Builds of an app that are run from Xcode have device tokens of the sandbox, those from
+// TestFlight and the App Store of production.
 const (
 	Production = "https://api.push.apple.com"
 	Sandbox    = "https://api.sandbox.push.apple.com"
 )
 
-// A Forwarder sends messages to Apple's push service for one app. It is safe for
-// concurrent use and keeps one HTTP/2 connection for as long as it can.
+// A Forwarder sends messages to Apple's push service for one app. It is safe for concurrent use and keeps one HTTP/2
+// connection for as long as it can.
 type Forwarder struct {
 	topic  string
 	tokens *tokenSource
@@ -42,8 +42,8 @@ var _ relay.Digester = (*Forwarder)(nil)
 // An Option sets up a [Forwarder]. [New] returns its error.
 type Option func(*config) error
 
-// WithHost sends to [Sandbox], or to the base URL of any service that speaks as
-// Apple's does, instead of to [Production].
+// WithHost sends to [Sandbox], or to the base URL of any service that speaks as Apple's does, instead of to
+// [Production].
 func WithHost(baseURL string) Option {
 	return func(c *config) error {
 		host, err := url.Parse(baseURL)
@@ -55,9 +55,8 @@ func WithHost(baseURL string) Option {
 	}
 }
 
-// WithHTTPClient sends with a client of your own, which must speak HTTP/2. The
-// default one honours the usual proxy variables and notices a connection that
-// has died.
+// WithHTTPClient sends with a client of your own, which must speak HTTP/2. The default one honours the usual proxy
+// variables and notices a connection that has died.
 func WithHTTPClient(client *http.Client) Option {
 	return func(c *config) error {
 		if client == nil {
@@ -68,9 +67,8 @@ func WithHTTPClient(client *http.Client) Option {
 	}
 }
 
-// New makes a forwarder for the app whose bundle id is topic. It refuses an
-// empty topic, no key, no client, and a host that is not an https URL without a
-// path.
+// New makes a forwarder for the app whose bundle id is topic. It refuses an empty topic, no key, no client, and a host
+// that is not an https URL without a path.
 func New(key *Key, topic string, opts ...Option) (*Forwarder, error) {
 	switch {
 	case key == nil:
@@ -98,8 +96,7 @@ func newClient() *http.Client {
 			Proxy:               http.ProxyFromEnvironment,
 			Protocols:           &protocols,
 			TLSHandshakeTimeout: 10 * time.Second,
-			// A connection that a middlebox has dropped is found out between
-			// pages, not by the next one.
+			// A connection that a middlebox has dropped is found out between pages, not by the next one.
 			HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 10 * time.Second},
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -109,8 +106,8 @@ func newClient() *http.Client {
 // Close closes connections that are idle.
 func (f *Forwarder) Close() { f.client.CloseIdleConnections() }
 
-// Forward makes the message for an envelope and sends it, once. The error is a
-// [*relay.ForwardError] and holds neither the device token nor the provider token.
+// Forward makes the message for an envelope and sends it, once. The error is a [*relay.ForwardError] and holds neither
+// the device token nor the provider token.
 func (f *Forwarder) Forward(ctx context.Context, e relay.Envelope) error {
 	return f.send(ctx, NewMessage(e, time.Now()))
 }

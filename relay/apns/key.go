@@ -17,18 +17,17 @@ import (
 // ErrInvalidKey is wrapped by every error about a key that cannot be used.
 var ErrInvalidKey = errors.New("apns: invalid key")
 
-// A Key signs provider tokens for a team's apps. It prints, logs and encodes to
-// JSON without its secret. It does not change and is safe for concurrent use.
+// A Key signs provider tokens for a team's apps. It prints, logs and encodes to JSON without its secret. It does not
+// change and is safe for concurrent use.
 type Key struct {
 	id, team string
 	// Behind a function, so that no verb of fmt finds it.
 	private func() *ecdsa.PrivateKey
 }
 
-// ParseKey reads the contents of a .p8 file: a P-256 private key in PKCS #8,
-// PEM. The key id and the team id are of 10 characters and stand beside the key
-// on Apple's developer pages. The error wraps [ErrInvalidKey] and quotes nothing
-// of the key.
+// ParseKey reads the contents of a .p8 file: a P-256 private key in PKCS #8, PEM. The key id and the team id are of 10
+// characters and stand beside the key on Apple's developer pages. The error wraps [ErrInvalidKey] and quotes nothing of
+// the key.
 func ParseKey(p8 []byte, keyID, teamID string) (*Key, error) {
 	switch {
 	case !isID(keyID):
@@ -46,8 +45,8 @@ func ParseKey(p8 []byte, keyID, teamID string) (*Key, error) {
 	return &Key{id: keyID, team: teamID, private: func() *ecdsa.PrivateKey { return private }}, nil
 }
 
-// LoadKey reads a .p8 file under the name that Apple gave it, which holds the
-// key id: AuthKey_ABC123DEFG.p8. Under another name, use [ParseKey].
+// LoadKey reads a .p8 file under the name that Apple gave it, which holds the key id: AuthKey_ABC123DEFG.p8. Under
+// another name, use [ParseKey].
 func LoadKey(path, teamID string) (*Key, error) {
 	name := filepath.Base(path)
 	keyID, prefixed := strings.CutPrefix(name, "AuthKey_")

@@ -14,8 +14,7 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// MaxPayload is the size of the largest payload that Apple's push service takes,
-// in bytes.
+// MaxPayload is the size of the largest payload that Apple's push service takes, in bytes.
 const MaxPayload = 4096
 
 // expiresAfter is how long the push service keeps trying a phone that is off.
@@ -23,10 +22,9 @@ const expiresAfter = 600 * time.Second
 
 // A Message is what Apple's push service gets for one envelope, or as a digest.
 //
-// Header holds what the protocol settles: apns-push-type, apns-priority,
-// apns-collapse-id and apns-expiration; read it with Get. Payload is the JSON
-// body, at most 4096 bytes, in which the app's notification extension finds "v",
-// "suite" and "ciphertext". Copies of a Message share both, so leave them unchanged.
+// Header holds what the protocol settles: apns-push-type, apns-priority, apns-collapse-id and apns-expiration; read it
+// with Get. Payload is the JSON body, at most 4096 bytes, in which the app's notification extension finds "v", "suite"
+// and "ciphertext". Copies of a Message share both, so leave them unchanged.
 type Message struct {
 	Device  secret.Text `json:"-"` // push token in lower-case hex
 	Header  http.Header
@@ -39,9 +37,8 @@ func (m Message) String() string {
 		len(m.Payload), m.Header.Get("apns-collapse-id"), m.Header.Get("apns-priority"))
 }
 
-// The shape of a payload. The alert's text is a stub: the app's extension puts
-// the decrypted alert in its place, and only a phone without the app's key
-// ever shows it.
+// The shape of a payload. The alert's text is a stub: the app's extension puts the decrypted alert in its place, and
+// only a phone without the app's key ever shows it.
 type (
 	apnsPayload struct {
 		APS        aps        `json:"aps"`
@@ -82,9 +79,8 @@ func NewMessage(e relay.Envelope, now time.Time) Message {
 	return newMessage(e.Device, content, priority, e.CollapseID, now)
 }
 
-// NewDigest makes the message that a phone gets instead of the alerts over its
-// quota ("digested" in the relay protocol). It wakes no extension and has nothing to
-// decrypt.
+// NewDigest makes the message that a phone gets instead of the alerts over its quota ("digested" in the relay
+// protocol). It wakes no extension and has nothing to decrypt.
 func NewDigest(device secret.Text, now time.Time) Message {
 	content := apnsPayload{
 		APS: aps{
@@ -114,9 +110,8 @@ func newMessage(device secret.Text, content apnsPayload, priority, collapseID st
 // Device takes device tokens of 16 to 512 hex digits, in either case.
 func (f *Forwarder) Device(token string) (string, error) { return DeviceName(token) }
 
-// DeviceName returns a device token in lower case, which is what a relay and
-// Apple know the phone by. The error says that a token must be 16 to 512 hex
-// digits and quotes nothing of it.
+// DeviceName returns a device token in lower case, which is what a relay and Apple know the phone by. The error says
+// that a token must be 16 to 512 hex digits and quotes nothing of it.
 func DeviceName(token string) (string, error) {
 	if len(token) < 16 || len(token) > 512 || strings.Trim(token, "0123456789abcdefABCDEF") != "" {
 		return "", errors.New("must be 16 to 512 hex digits")

@@ -14,8 +14,8 @@ import (
 // maxAnswer is how much of an answer is read, in bytes; Apple's take some 60.
 const maxAnswer = 4096
 
-// refusal says what an answer other than 200 means for the daemon ("Handling
-// notification responses from APNs" in Apple's documentation).
+// refusal says what an answer other than 200 means for the daemon ("Handling notification responses from APNs" in
+// Apple's documentation).
 func refusal(resp *http.Response, body []byte) *relay.ForwardError {
 	var answer struct {
 		Reason string `json:"reason"`
@@ -42,8 +42,7 @@ func refusal(resp *http.Response, body []byte) *relay.ForwardError {
 	return failure
 }
 
-// wordOf returns a reason if it is a word, as Apple's are: nothing else gets
-// into answers and logs.
+// wordOf returns a reason if it is a word, as Apple's are: nothing else gets into answers and logs.
 func wordOf(reason string) string {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	if len(reason) > 64 || strings.Trim(reason, letters) != "" {

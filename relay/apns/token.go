@@ -8,12 +8,11 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// refreshAfter is how old a provider token may get. Apple refuses one of more
-// than an hour, and a new one within 20 minutes of the last.
+// refreshAfter is how old a provider token may get. Apple refuses one of more than an hour, and a new one within 20
+// minutes of the last.
 const refreshAfter = 40 * time.Minute
 
-// A tokenSource makes provider tokens and keeps the latest. It is safe for
-// concurrent use.
+// A tokenSource makes provider tokens and keeps the latest. It is safe for concurrent use.
 type tokenSource struct {
 	key *Key
 
@@ -24,8 +23,7 @@ type tokenSource struct {
 
 // token returns the provider token to use at now.
 func (s *tokenSource) token(now time.Time) (string, error) {
-	// By the wall clock, which is Apple's too: the monotonic one stands still
-	// while the machine sleeps.
+	// By the wall clock, which is Apple's too: the monotonic one stands still while the machine sleeps.
 	now = now.Round(0)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package statetest tests a [relay.State]: relays that keep their devices in it must
-// decide as the relay protocol says, together and at every moment.
+// Package statetest tests a [relay.State]: relays that keep their devices in it must decide as the relay protocol says,
+// together and at every moment.
 //
 //	func TestState(t *testing.T) {
 //		statetest.Run(t, func(t *testing.T) statetest.Opener {
@@ -29,13 +29,12 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// An Opener opens one state, each time anew: every relay of a test gets a value of
-// its own, as in processes of their own. It is called inside of the bubble. What it
-// opens it closes in t's Cleanup.
+// An Opener opens one state, each time anew: every relay of a test gets a value of its own, as in processes of their
+// own. It is called inside of the bubble. What it opens it closes in t's Cleanup.
 type Opener func(t *testing.T) relay.State
 
-// Run runs every test on an empty state: on what newState returns, which is called
-// once for each test, outside of the bubble.
+// Run runs every test on an empty state: on what newState returns, which is called once for each test, outside of the
+// bubble.
 func Run(t *testing.T, newState func(t *testing.T) Opener) {
 	for _, test := range []struct {
 		name string
@@ -424,8 +423,7 @@ func digestsPastTheQuota(t *testing.T, f *fixture) {
 	if got := outcome(f.relay(), phone+"ff", 1); got != "forwarded" {
 		t.Errorf("another device: %s", got)
 	}
-	// A digested post spends no token: the bucket that is full after an hour lets 60
-	// of next month's pages pass.
+	// A digested post spends no token: the bucket that is full after an hour lets 60 of next month's pages pass.
 	for n := range 100 {
 		f.expect(0, 100+n, "digested")
 	}
@@ -505,8 +503,7 @@ func digestsThatFail(t *testing.T, f *fixture) {
 	f.expect(0, 5, "digested")
 }
 
-// The push service is handed one page, whatever the order in which a hundred nodes
-// report it to two relays.
+// The push service is handed one page, whatever the order in which a hundred nodes report it to two relays.
 func manyNodesAtOnce(t *testing.T, f *fixture) {
 	f.slow(time.Second, nil)
 	var answers []<-chan string

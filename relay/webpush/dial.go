@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// notPublic are the networks that no push service is in (the IANA special-purpose
-// address registries), apart from those that [netip.Addr] has methods for.
+// notPublic are the networks that no push service is in (the IANA special-purpose address registries), apart from those
+// that [netip.Addr] has methods for.
 var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),
 	netip.MustParsePrefix("100.64.0.0/10"), // carrier-grade NAT, and many a VPN
@@ -58,11 +58,9 @@ func contains(networks []netip.Prefix, ip netip.Addr) bool {
 	return false
 }
 
-// newClient makes a client that connects to public addresses and those of the
-// networks, and to nothing else. What an endpoint's name resolves to is checked at
-// each connection, after it was resolved and before the first packet: a name that
-// meant another address when somebody subscribed is of no use. So no proxy is used,
-// which would resolve it again.
+// newClient makes a client that connects to public addresses and those of the networks, and to nothing else. What an
+// endpoint's name resolves to is checked at each connection, after it was resolved and before the first packet: a name
+// that meant another address when somebody subscribed is of no use. So no proxy is used, which would resolve it again.
 func newClient(networks []netip.Prefix, tlsConfig *tls.Config) *http.Client {
 	dialer := &net.Dialer{
 		Timeout: 5 * time.Second,
@@ -92,8 +90,7 @@ func newClient(networks []netip.Prefix, tlsConfig *tls.Config) *http.Client {
 			IdleConnTimeout:        60 * time.Second,
 			MaxResponseHeaderBytes: 64 << 10,
 			DisableCompression:     true,
-			// A connection that a middlebox has dropped is found out between pages,
-			// not by the next one.
+			// A connection that a middlebox has dropped is found out between pages, not by the next one.
 			HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 10 * time.Second},
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -30,77 +30,78 @@ const (
 	maxAnswer = 4096
 )
 
-// A Forwarder sends messages to browsers through their push services. It is safe for
-// concurrent use.
+// A Forwarder sends messages to browsers through their push services. It is safe for concurrent use.
 type Forwarder struct {
-	key      *Key
-	contact  string // without "mailto:", as the library wants it
-	store    Store
+	config
+	key     *Key
+	contact string // without "mailto:", as the library wants it
+	store   Store
+	client  *http.Client
+}
+
+// config is what the options set.
+type config struct {
 	services []string
 	networks []netip.Prefix
 	tls      *tls.Config
 	fallback relay.Forwarder
-	client   *http.Client
 }
 
 var _ relay.Digester = (*Forwarder)(nil)
 
 // An Option sets up a [Forwarder]. [New] returns its error.
-type Option func(*Forwarder) error
+type Option func(*config) error
 
-// WithPushService allows one more push service than those of the common browsers
-// (Google's, Mozilla's, Apple's and Microsoft's): a host in lower case, with its
-// port if that is not 443, or all subdomains of one: "*.push.example.com".
+// WithPushService allows one more push service than those of the common browsers (Google's, Mozilla's, Apple's and
+// Microsoft's): a host in lower case, with its port if that is not 443, or all subdomains of one: "*.push.example.com".
 func WithPushService(host string) Option {
-	return func(f *Forwarder) error {
+	return func(c *config) error {
 		if err := checkService(host); err != nil {
 			return fmt.Errorf("webpush: WithPushService: %w", err)
 		}
-		f.services = append(f.services, host)
+		c.services = append(c.services, host)
 		return nil
 	}
 }
 
-// WithPrivateNetworks allows push services at addresses that are not of the public
-// internet, such as 10.1.0.0/16. Without it, the forwarder connects to none: an
-// endpoint comes from a stranger, and must not reach what the relay's host can.
+// WithPrivateNetworks allows push services at addresses that are not of the public internet, such as 10.1.0.0/16.
+// Without it, the forwarder connects to none: an endpoint comes from a stranger, and must not reach what the relay's
+// host can.
 func WithPrivateNetworks(networks ...netip.Prefix) Option {
-	return func(f *Forwarder) error {
+	return func(c *config) error {
 		if slices.ContainsFunc(networks, func(n netip.Prefix) bool { return !n.IsValid() || n.Addr().Is4In6() }) {
 			return errors.New("webpush: WithPrivateNetworks: a network must be valid, such as 10.1.0.0/16 or fd00::/8")
 		}
-		f.networks = append(f.networks, networks...)
+		c.networks = append(c.networks, networks...)
 		return nil
 	}
 }
 
-// WithTLSConfig sets up TLS towards push services, such as with a private CA. The
-// configuration is cloned.
-func WithTLSConfig(config *tls.Config) Option {
-	return func(f *Forwarder) error {
-		if config == nil {
-			return errors.New("webpush: WithTLSConfig: no configuration")
+// WithTLSConfig sets up TLS towards push services, such as with a private CA. The configuration is cloned.
+func WithTLSConfig(tlsConfig *tls.Config) Option {
+	return func(c *config) error {
+		if tlsConfig == nil {
+			return errors.New("webpush: WithTLSConfig: the configuration is nil")
 		}
-		f.tls = config.Clone()
+		c.tls = tlsConfig.Clone()
 		return nil
 	}
 }
 
-// WithFallback hands alerts for device tokens that no browser has to another
-// forwarder, such as that of relay/apns: one relay then serves both kinds of
-// phones. Digests reach those of the fallback only if it is a [relay.Digester].
+// WithFallback hands alerts for device tokens that no browser has to another forwarder, such as that of relay/apns: one
+// relay then serves both kinds of phones. Digests reach those of the fallback only if it is a [relay.Digester].
 func WithFallback(f relay.Forwarder) Option {
-	return func(config *Forwarder) error {
+	return func(c *config) error {
 		if f == nil {
 			return errors.New("webpush: WithFallback: the forwarder is nil")
 		}
-		config.fallback = f
+		c.fallback = f
 		return nil
 	}
 }
 
-// New makes a forwarder. The contact is where push services find whoever runs the
-// relay: a mailto: or https: address, which they are sent with each message.
+// New makes a forwarder. The contact is where push services find whoever runs the relay: a mailto: or https: address,
+// which they are sent with each message.
 func New(key *Key, contact string, store Store, opts ...Option) (*Forwarder, error) {
 	switch {
 	case key == nil:
@@ -110,12 +111,12 @@ func New(key *Key, contact string, store Store, opts ...Option) (*Forwarder, err
 	case !isContact(contact):
 		return nil, errors.New("webpush: the contact must be a mailto: or https: address, such as mailto:ops@example.com")
 	}
-	f := &Forwarder{key: key, contact: strings.TrimPrefix(contact, "mailto:"), store: store, services: slices.Clone(knownServices)}
+	f := &Forwarder{key: key, contact: strings.TrimPrefix(contact, "mailto:"), store: store, config: config{services: slices.Clone(knownServices)}}
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, errors.New("webpush: an option is nil")
 		}
-		if err := opt(f); err != nil {
+		if err := opt(&f.config); err != nil {
 			return nil, err
 		}
 	}
@@ -138,8 +139,7 @@ func isContact(contact string) bool {
 // Close closes connections that are idle. A fallback is closed by its owner.
 func (f *Forwarder) Close() { f.client.CloseIdleConnections() }
 
-// Device takes device tokens of 64 hex digits, in either case, and those of the
-// fallback.
+// Device takes device tokens of 64 hex digits, in either case, and those of the fallback.
 func (f *Forwarder) Device(token string) (string, error) {
 	name, err := deviceName(token)
 	if err != nil && f.fallback != nil {
@@ -148,8 +148,8 @@ func (f *Forwarder) Device(token string) (string, error) {
 	return name, err
 }
 
-// Forward makes the message for an envelope and sends it, once. The error is a
-// [*relay.ForwardError] and holds neither the device token nor the endpoint.
+// Forward makes the message for an envelope and sends it, once. The error is a [*relay.ForwardError] and holds neither
+// the device token nor the endpoint.
 func (f *Forwarder) Forward(ctx context.Context, e relay.Envelope) error {
 	return f.route(ctx, e.Device, newMessage(e), func() error { return f.fallback.Forward(ctx, e) })
 }
@@ -165,8 +165,7 @@ func (f *Forwarder) ForwardDigest(ctx context.Context, device secret.Text) error
 	})
 }
 
-// route sends a message to a browser, or lets the fallback do what it does for a
-// device token that no browser has.
+// route sends a message to a browser, or lets the fallback do what it does for a device token that no browser has.
 func (f *Forwarder) route(ctx context.Context, token secret.Text, m message, fallback func() error) error {
 	name, err := deviceName(token.Reveal())
 	if err != nil {
@@ -226,8 +225,7 @@ func (f *Forwarder) send(ctx context.Context, to Subscription, m message) (*http
 	return resp, err
 }
 
-// judge says what the answer of a push service means for the daemon (RFC 8030,
-// sections 5 and 7.3).
+// judge says what the answer of a push service means for the daemon (RFC 8030, sections 5 and 7.3).
 func (f *Forwarder) judge(ctx context.Context, device string, to Subscription, resp *http.Response, body []byte) error {
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
 		return nil
@@ -263,8 +261,7 @@ func unregistered(cause error) error {
 	return &relay.ForwardError{Status: http.StatusGone, Reason: "Unregistered", Err: cause}
 }
 
-// retryAfter reads a number of seconds or a date (RFC 9110, section 10.2.3); at most
-// a day, and zero for none.
+// retryAfter reads a number of seconds or a date (RFC 9110, section 10.2.3); at most a day, and zero for none.
 func retryAfter(value string, now time.Time) time.Duration {
 	var wait time.Duration
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
@@ -275,8 +272,7 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return min(max(wait, 0), 24*time.Hour)
 }
 
-// wordOf returns a reason if it is a word, as Apple's are: nothing else gets into
-// answers and logs.
+// wordOf returns a reason if it is a word, as Apple's are: nothing else gets into answers and logs.
 func wordOf(reason string) string {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	if len(reason) > 64 || strings.Trim(reason, letters) != "" {

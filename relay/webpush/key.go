@@ -15,10 +15,9 @@ import (
 // ErrInvalidKey is returned for a text that is no VAPID key.
 var ErrInvalidKey = errors.New("webpush: a VAPID key is a private key of P-256: 32 bytes in base64url without padding")
 
-// A Key identifies a relay to push services (VAPID, RFC 8292). A browser subscribes
-// for one key, and the push service takes messages that are signed with it alone: a
-// relay that loses its key loses every phone. It prints, logs and encodes to JSON
-// without its secret. It does not change and is safe for concurrent use.
+// A Key identifies a relay to push services (VAPID, RFC 8292). A browser subscribes for one key, and the push service
+// takes messages that are signed with it alone: a relay that loses its key loses every phone. It prints, logs and
+// encodes to JSON without its secret. It does not change and is safe for concurrent use.
 type Key struct {
 	private secret.Text // base64url
 	public  string
@@ -56,8 +55,8 @@ func newKey(private *ecdh.PrivateKey) *Key {
 // Private returns the key as a text to keep: 32 bytes in base64url without padding.
 func (k *Key) Private() secret.Text { return k.private }
 
-// PublicKey returns what a page gives to pushManager.subscribe as
-// applicationServerKey: 65 bytes in base64url without padding.
+// PublicKey returns what a page gives to pushManager.subscribe as applicationServerKey: 65 bytes in base64url without
+// padding.
 func (k *Key) PublicKey() string { return k.public }
 
 // String names the key by its public half.

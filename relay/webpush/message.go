@@ -15,8 +15,8 @@ import (
 	"github.com/sealpush/sealpush/seal"
 )
 
-// MaxPayload is the size of the largest message that every push service takes, in
-// bytes: the 4096 of RFC 8291, section 4, less header, delimiter and tag.
+// MaxPayload is the size of the largest message that every push service takes, in bytes: the 4096 of RFC 8291, section
+// 4, less header, delimiter and tag.
 const MaxPayload = 3993
 
 // timeToLive is how long the push service keeps a message for a phone that is off.
@@ -64,8 +64,7 @@ func encode(p payload, urgency webpush.Urgency) message {
 	return message{payload: body, urgency: urgency, topic: topicOf(p.CollapseID)}
 }
 
-// topicOf derives a topic, which has at most 32 characters of base64url (RFC 8030,
-// section 5.4), from a collapse id.
+// topicOf derives a topic, which has at most 32 characters of base64url (RFC 8030, section 5.4), from a collapse id.
 func topicOf(collapseID string) string {
 	sum := sha256.Sum256([]byte(collapseID))
 	return base64.RawURLEncoding.EncodeToString(sum[:24])

@@ -14,12 +14,10 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// An SQLStore keeps subscriptions in a database, beside a [relay.SQLState] if that
-// is in the same one: one row a device token in the table
-// sealpush_relay_subscriptions. It also keeps what a relay makes once, its VAPID key
-// and its invitation, in the table sealpush_relay_settings. Relays that share the
-// database are one to the phones. The tables are made on first use, in the first
-// schema of the connection's search path; a database user who may not do so needs
+// An SQLStore keeps subscriptions in a database, beside a [relay.SQLState] if that is in the same one: one row a device
+// token in the table sealpush_relay_subscriptions. It also keeps what a relay makes once, its VAPID key and its
+// invitation, in the table sealpush_relay_settings. Relays that share the database are one to the phones. The tables
+// are made on first use, in the first schema of the connection's search path; a database user who may not do so needs
 // them made beforehand:
 //
 //	CREATE TABLE sealpush_relay_subscriptions (
@@ -27,8 +25,7 @@ import (
 //		p256dh TEXT NOT NULL, auth TEXT NOT NULL, updated_at BIGINT NOT NULL);
 //	CREATE TABLE sealpush_relay_settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 //
-// Whoever reads these tables can push to every phone in them, though not read its
-// alerts: protect the database.
+// Whoever reads these tables can push to every phone in them, though not read its alerts: protect the database.
 //
 // Relays that add subscriptions at the same moment may exceed the limit by as many.
 type SQLStore struct {
@@ -37,9 +34,9 @@ type SQLStore struct {
 	ready   atomic.Bool // the tables have been used
 }
 
-// NewSQLStore returns the store in a database that was opened with a driver of the
-// caller's choice, such as github.com/jackc/pgx/v5/stdlib or modernc.org/sqlite. It
-// does not connect yet. Closing db is the caller's, after the relay.
+// NewSQLStore returns the store in a database that was opened with a driver of the caller's choice, such as
+// github.com/jackc/pgx/v5/stdlib or modernc.org/sqlite. It does not connect yet. Closing db is the caller's, after the
+// relay.
 func NewSQLStore(db *sql.DB, dialect relay.Dialect) (*SQLStore, error) {
 	if db == nil {
 		return nil, errors.New("webpush: NewSQLStore needs a database")
@@ -53,8 +50,8 @@ func NewSQLStore(db *sql.DB, dialect relay.Dialect) (*SQLStore, error) {
 // Format writes the dialect, whatever the verb: the database's password is within.
 func (s *SQLStore) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "webpush.SQLStore{%s}", s.dialect) }
 
-// Both dialects number their parameters $1, $2, … and know ON CONFLICT. Times are
-// Unix time in seconds. A subscription that has ended has an empty endpoint.
+// Both dialects number their parameters $1, $2, … and know ON CONFLICT. Times are Unix time in seconds. A subscription
+// that has ended has an empty endpoint.
 var createTables = []string{
 	`CREATE TABLE IF NOT EXISTS sealpush_relay_subscriptions (
 		device TEXT PRIMARY KEY, secret_hash TEXT NOT NULL, endpoint TEXT NOT NULL,
@@ -86,8 +83,7 @@ func (s *SQLStore) Key(ctx context.Context) (*Key, error) {
 	return ParseKey(text)
 }
 
-// Invitation returns the relay's invitation, which it makes when there is none: see
-// [NewSubscriptions].
+// Invitation returns the relay's invitation, which it makes when there is none: see [NewSubscriptions].
 func (s *SQLStore) Invitation(ctx context.Context) (secret.Text, error) {
 	return s.setting(ctx, "invitation", secret.New(rand.Text()))
 }
@@ -171,8 +167,7 @@ func (s *SQLStore) change(ctx context.Context, unchanged error, statement string
 	})
 }
 
-// do runs statements, again after a failure that passes, and makes the tables first
-// as long as they have not been used.
+// do runs statements, again after a failure that passes, and makes the tables first as long as they have not been used.
 func (s *SQLStore) do(ctx context.Context, run func(context.Context) error) error {
 	if ctx == nil {
 		ctx = context.Background()

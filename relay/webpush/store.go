@@ -11,20 +11,19 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// A Store keeps subscriptions, each under a key that is made from its device token
-// ([DeviceKey]). It is called by many goroutines at once, and by the relays of
-// several processes if they share it.
+// A Store keeps subscriptions, each under a key that is made from its device token ([DeviceKey]). It is called by many
+// goroutines at once, and by the relays of several processes if they share it.
 type Store interface {
-	// Add keeps a new subscription, unless as many as limit are kept:
-	// [ErrStoreFull]. One that ended more than 30 days before makes room.
+	// Add keeps a new subscription, unless as many as limit are kept: [ErrStoreFull]. One that ended more than 30 days
+	// before makes room.
 	Add(ctx context.Context, s Stored, limit int) error
 	// Get returns what is kept under a key, or [ErrNotFound].
 	Get(ctx context.Context, device string) (Stored, error)
-	// Replace keeps another subscription under a key that there is, or returns
-	// [ErrNotFound]. One that had ended has not any more.
+	// Replace keeps another subscription under a key that there is, or returns [ErrNotFound]. One that had ended has
+	// not any more.
 	Replace(ctx context.Context, device string, s Subscription, now time.Time) error
-	// End empties the subscription under a key if it still has that endpoint. The
-	// key stays, so that the browser can come back with another subscription.
+	// End empties the subscription under a key if it still has that endpoint. The key stays, so that the browser can
+	// come back with another subscription.
 	End(ctx context.Context, device string, endpoint secret.Text, now time.Time) error
 	// Delete forgets a key, or returns [ErrNotFound].
 	Delete(ctx context.Context, device string) error
@@ -50,8 +49,8 @@ var (
 // endedLife is how long a subscription that has ended is kept for its browser.
 const endedLife = 30 * 24 * time.Hour
 
-// DeviceKey returns the key of a device token in lower case: its SHA-256, in 64 hex
-// digits. Whoever reads a store cannot page the phones in it through the relay.
+// DeviceKey returns the key of a device token in lower case: its SHA-256, in 64 hex digits. Whoever reads a store
+// cannot page the phones in it through the relay.
 func DeviceKey(token string) string { return hashOf(token) }
 
 func hashOf(text string) string {
@@ -59,8 +58,8 @@ func hashOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// A MemoryStore keeps subscriptions in memory, some 700 bytes each: when the process
-// ends, every phone has to be paired anew. It is for tests.
+// A MemoryStore keeps subscriptions in memory, some 700 bytes each: when the process ends, every phone has to be paired
+// anew. It is for tests.
 type MemoryStore struct {
 	mu   sync.Mutex
 	kept map[string]Stored

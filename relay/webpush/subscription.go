@@ -13,8 +13,7 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// maxEndpoint is in bytes. The longest that push services are known to have take
-// some 600.
+// maxEndpoint is in bytes. The longest that push services are known to have take some 600.
 const maxEndpoint = 2048
 
 // Sizes in bytes (RFC 8291, section 3).
@@ -23,8 +22,8 @@ const (
 	authSize      = 16
 )
 
-// A Subscription says where a browser receives messages and how to encrypt them for
-// it (Push API, "PushSubscription"). The zero value is none.
+// A Subscription says where a browser receives messages and how to encrypt them for it (Push API, "PushSubscription").
+// The zero value is none.
 type Subscription struct {
 	Endpoint secret.Text // https URL at a push service, of at most 2048 bytes
 	P256DH   string      // public key of the browser: 65 bytes in base64url without padding
@@ -46,8 +45,7 @@ func (s Subscription) checkKeys() error {
 	return nil
 }
 
-// decode reads so many bytes of base64url without padding, and without the line
-// breaks that the decoder would skip.
+// decode reads so many bytes of base64url without padding, and without the line breaks that the decoder would skip.
 func decode(text string, size int) ([]byte, error) {
 	if len(text) != base64.RawURLEncoding.EncodedLen(size) {
 		return nil, errors.New("wrong length")
@@ -59,8 +57,8 @@ func decode(text string, size int) ([]byte, error) {
 	return raw, err
 }
 
-// knownServices are the push services of the browsers that have one: Chrome, Edge
-// on Android and most others; Firefox; Safari; Edge on Windows.
+// knownServices are the push services of the browsers that have one: Chrome, Edge on Android and most others; Firefox;
+// Safari; Edge on Windows.
 var knownServices = []string{
 	"fcm.googleapis.com",
 	"updates.push.services.mozilla.com", "*.push.services.mozilla.com",
@@ -68,8 +66,7 @@ var knownServices = []string{
 	"*.notify.windows.com",
 }
 
-// checkService says what is wrong with the name of a push service, as
-// [WithPushService] takes it.
+// checkService says what is wrong with the name of a push service, as [WithPushService] takes it.
 func checkService(name string) error {
 	host := strings.TrimPrefix(name, "*.")
 	u, err := url.Parse("https://" + host)
@@ -83,8 +80,8 @@ func checkService(name string) error {
 	return nil
 }
 
-// checkEndpoint says what is wrong with an endpoint. It quotes nothing but the host:
-// whoever knows the rest, and the relay's key, can push to the browser.
+// checkEndpoint says what is wrong with an endpoint. It quotes nothing but the host: whoever knows the rest, and the
+// relay's key, can push to the browser.
 func checkEndpoint(endpoint string, services []string) error {
 	if len(endpoint) > maxEndpoint {
 		return fmt.Errorf("the endpoint must be at most %d bytes", maxEndpoint)

@@ -29,99 +29,95 @@ const (
 	// DefaultMaxSubscriptions is how many device tokens a relay keeps.
 	DefaultMaxSubscriptions = 10_000
 
-	// Each client address has a budget of requests a second, and subscribing takes
-	// that of several: an address subscribes 6 times at once and then 6 times a
-	// minute.
+	// Each client address has a budget of requests a second, and subscribing takes that of several: an address
+	// subscribes 6 times at once and then 6 times a minute.
 	requestRate, requestBurst, subscribing = 1, 60, 10
 )
 
-// Subscriptions turn what a browser gives to a page into a device token, which
-// daemons treat like any other. They are an [http.Handler], which an operator mounts
-// at /subscriptions and /subscriptions/ of the relay's origin:
+// Subscriptions turn what a browser gives to a page into a device token, which daemons treat like any other. They are
+// an [http.Handler], which an operator mounts at /subscriptions and /subscriptions/ of the relay's origin:
 //
 //	GET    /subscriptions          200 {"publicKey":"…"}: the relay's VAPID key
 //	POST   /subscriptions          201 {"deviceToken":"…","secret":"…"}
 //	POST   /subscriptions          200 {"deviceToken":"…"}, with a deviceToken in the request
 //	DELETE /subscriptions/{token}  204
 //
-// What is posted is the JSON of PushSubscription.toJSON(), of at most 8 KiB. To
-// subscribe takes the relay's invitation as a bearer token, and returns a device
-// token of 64 hex digits and a secret. That secret is the bearer token of later
-// requests: with the device token as a member of the JSON, a POST puts another
-// subscription in place of the old one, which browsers ask for now and then, and
-// DELETE forgets the device token. A wrong secret and an unknown device token are
-// both 404.
+// What is posted is the JSON of PushSubscription.toJSON(), of at most 8 KiB. To subscribe takes the relay's invitation
+// as a bearer token, and returns a device token of 64 hex digits and a secret. That secret is the bearer token of later
+// requests: with the device token as a member of the JSON, a POST puts another subscription in place of the old one,
+// which browsers ask for now and then, and DELETE forgets the device token. A wrong secret and an unknown device token
+// are both 404.
 //
-// The other answers are {"error":text}: 400 for JSON or keys that are wrong, 401
-// without the right invitation, 403 for a page of another site (see [WithOrigins]),
-// 405, 408, 413, 422 for an endpoint that the [Forwarder] does not send to, 429 with
-// Retry-After for an address that asks too often, 503 when the store cannot be
-// reached, and 507 when it is full.
+// The other answers are {"error":text}: 400 for JSON or keys that are wrong, 401 without the right invitation, 403 for
+// a page of another site (see [WithOrigins]), 405, 408, 413, 422 for an endpoint that the [Forwarder] does not send to,
+// 429 with Retry-After for an address that asks too often, 503 when the store cannot be reached, and 507 when it is
+// full.
 type Subscriptions struct {
+	subscriptionsConfig
 	forwarder      *Forwarder
 	invitationHash string
-	limit          int
-	addressOf      func(*http.Request) string
-	origins        crossorigin.Origins
-	logger         *slog.Logger
 	limiter        *addresslimit.Limiter
 	handler        http.Handler
 }
 
-// A SubscriptionsOption sets up [Subscriptions]. [NewSubscriptions] returns its
-// error.
-type SubscriptionsOption func(*Subscriptions) error
+// subscriptionsConfig is what the options set.
+type subscriptionsConfig struct {
+	limit     int
+	addressOf func(*http.Request) string
+	origins   crossorigin.Origins
+	logger    *slog.Logger // nil for slog.Default at the time of a line
+}
 
-// WithMaxSubscriptions sets how many device tokens are kept: [DefaultMaxSubscriptions]
-// unless it is set.
+// A SubscriptionsOption sets up [Subscriptions]. [NewSubscriptions] returns its error.
+type SubscriptionsOption func(*subscriptionsConfig) error
+
+// WithMaxSubscriptions sets how many device tokens are kept: [DefaultMaxSubscriptions] unless it is set.
 func WithMaxSubscriptions(n int) SubscriptionsOption {
-	return func(s *Subscriptions) error {
+	return func(c *subscriptionsConfig) error {
 		if n < 1 {
 			return errors.New("webpush: WithMaxSubscriptions: at least one is needed")
 		}
-		s.limit = n
+		c.limit = n
 		return nil
 	}
 }
 
-// WithOrigins lets pages of other origins than the relay's own subscribe: those of a
-// page that is served elsewhere. Each origin is written as browsers write it, such
-// as https://phone.example.com, and is compared byte by byte.
+// WithOrigins lets pages of other origins than the relay's own subscribe: those of a page that is served elsewhere.
+// Each origin is written as browsers write it, such as https://phone.example.com, and is compared byte by byte.
 func WithOrigins(origins ...string) SubscriptionsOption {
-	return func(s *Subscriptions) (err error) {
-		if s.origins, err = crossorigin.Parse(origins...); err != nil {
+	return func(c *subscriptionsConfig) (err error) {
+		if c.origins, err = crossorigin.Parse(origins...); err != nil {
 			return fmt.Errorf("webpush: WithOrigins: %w", err)
 		}
 		return nil
 	}
 }
 
-// WithClientAddress sets how the address of a client is found, by which its requests
-// are counted: that of the connection unless it is set. Behind a proxy it reads the
-// header that the proxy sets, and nobody else can. Requests call it at the same
-// time.
+// WithClientAddress sets how the address of a client is found, by which its requests are counted: that of the
+// connection unless it is set. Behind a proxy it reads the header that the proxy sets, and nobody else can. Requests
+// call it at the same time.
 func WithClientAddress(addressOf func(*http.Request) string) SubscriptionsOption {
-	return func(s *Subscriptions) error {
+	return func(c *subscriptionsConfig) error {
 		if addressOf == nil {
-			return errors.New("webpush: WithClientAddress needs a function")
+			return errors.New("webpush: WithClientAddress: the function is nil")
 		}
-		s.addressOf = addressOf
+		c.addressOf = addressOf
 		return nil
 	}
 }
 
-// WithLogger logs what the store fails at, at Error, instead of to [slog.Default].
+// WithLogger logs what the store fails at, at Error. Without it, or when it is nil, that is logged to [slog.Default] at
+// the time of each line.
 func WithLogger(logger *slog.Logger) SubscriptionsOption {
-	return func(s *Subscriptions) error {
-		s.logger = logger
+	return func(c *subscriptionsConfig) error {
+		c.logger = logger
 		return nil
 	}
 }
 
-// NewSubscriptions makes the handler for a forwarder, whose store, key and push
-// services it uses. The invitation is for those whom the operator lets subscribe; it
-// must have 16 characters, and 26 random ones of [rand.Text] are good. The handler is
-// safe for concurrent use.
+// NewSubscriptions makes the handler for a forwarder, whose store, key and push services it uses. The invitation is for
+// those whom the operator lets subscribe; it must have 16 characters, and 26 random ones of [rand.Text] are good. The
+// handler is safe for concurrent use.
 func NewSubscriptions(forwarder *Forwarder, invitation secret.Text, opts ...SubscriptionsOption) (*Subscriptions, error) {
 	switch {
 	case forwarder == nil:
@@ -129,12 +125,12 @@ func NewSubscriptions(forwarder *Forwarder, invitation secret.Text, opts ...Subs
 	case len(invitation.Reveal()) < minInvitation || strings.ContainsFunc(invitation.Reveal(), func(r rune) bool { return r <= ' ' || r > '~' }):
 		return nil, fmt.Errorf("webpush: the invitation must have at least %d characters, of ASCII and without spaces", minInvitation)
 	}
-	s := &Subscriptions{forwarder: forwarder, invitationHash: hashOf(invitation.Reveal()), limit: DefaultMaxSubscriptions}
+	s := &Subscriptions{forwarder: forwarder, invitationHash: hashOf(invitation.Reveal()), subscriptionsConfig: subscriptionsConfig{limit: DefaultMaxSubscriptions}}
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, errors.New("webpush: an option is nil")
 		}
-		if err := opt(s); err != nil {
+		if err := opt(&s.subscriptionsConfig); err != nil {
 			return nil, err
 		}
 	}
@@ -302,8 +298,8 @@ func (s *Subscriptions) post(w http.ResponseWriter, r *http.Request) *reply {
 // secretLength is the length of a secret: 32 bytes in base64url without padding.
 const secretLength = 43
 
-// add makes a device token and its secret. It does not end with the request: the
-// page may have the answer when the connection breaks.
+// add makes a device token and its secret. It does not end with the request: the page may have the answer when the
+// connection breaks.
 func (s *Subscriptions) add(ctx context.Context, subscription Subscription) *reply {
 	var token, password [32]byte
 	rand.Read(token[:])
@@ -327,8 +323,7 @@ func (s *Subscriptions) add(ctx context.Context, subscription Subscription) *rep
 	return answer
 }
 
-// authenticate returns the store's key of a device token if the bearer has its
-// secret.
+// authenticate returns the store's key of a device token if the bearer has its secret.
 func (s *Subscriptions) authenticate(ctx context.Context, bearer, deviceToken string) (device string, refusal *reply) {
 	name, err := deviceName(deviceToken)
 	if err != nil || len(bearer) != secretLength {

@@ -23,12 +23,12 @@ const (
 )
 
 // Client calls a push relay in a bridge's name: it registers and unregisters the phones' device tokens and wakes the
-// phones. Make one with [New]. It owns the debounce of its client id, so a process needs exactly one for each client
-// id: two would notify twice as often.
+// phones. Make one with [New]. It keeps the debounce of its client id, so make exactly one for each client id: two
+// would notify twice as often.
 //
 // A Client is safe for concurrent use. It starts no goroutine, so there is nothing to close.
 type Client struct {
-	settings
+	clientConfig
 	config Config
 	source *pushauth.Source     // nil when push is disabled
 	origin string               // the relay's, for the observer
@@ -37,8 +37,8 @@ type Client struct {
 	registering chan struct{} // holds one token while a registration is under way
 }
 
-// settings is what the options set.
-type settings struct {
+// clientConfig is what the options set.
+type clientConfig struct {
 	http     *http.Client
 	logger   *slog.Logger // nil for slog.Default
 	cooldown time.Duration
@@ -46,45 +46,45 @@ type settings struct {
 }
 
 // Option changes how a [Client] works.
-type Option func(*settings) error
+type Option func(*clientConfig) error
 
 // WithHTTPClient sets the client that calls the relay and the token service, instead of one that drops a dead
 // connection within seconds. It is copied; the copy adds the bearer token and follows no redirects.
 func WithHTTPClient(client *http.Client) Option {
-	return func(s *settings) error {
+	return func(c *clientConfig) error {
 		if client == nil {
 			return errors.New("bridge: WithHTTPClient: the client is nil")
 		}
-		s.http = client
+		c.http = client
 		return nil
 	}
 }
 
 // WithLogger sets the logger. The default, and nil, is what [slog.Default] returns at the time of each line.
 func WithLogger(logger *slog.Logger) Option {
-	return func(s *settings) error {
-		s.logger = logger
+	return func(c *clientConfig) error {
+		c.logger = logger
 		return nil
 	}
 }
 
-// WithCooldown sets the time from the start of one notification to the next, instead of [DefaultCooldown]. With 0
-// only notifications during a running one are dropped.
+// WithCooldown sets the time from the start of one notification to the next, instead of [DefaultCooldown]. With 0 only
+// notifications during a running one are dropped.
 func WithCooldown(d time.Duration) Option {
-	return func(s *settings) error {
+	return func(c *clientConfig) error {
 		if d < 0 {
 			return fmt.Errorf("bridge: WithCooldown: %v is negative", d)
 		}
-		s.cooldown = d
+		c.cooldown = d
 		return nil
 	}
 }
 
 // New returns a Client for the configuration. It makes no request.
 //
-// When push is disabled (see [Config.Enabled]) New logs which fields are missing, at Info when all are and at Warn
-// when only some are, and the Client does nothing: Notify returns [StatusDisabled], Register and Unregister return nil,
-// and HandleMessage keeps the phone's push messages from the agent all the same.
+// When push is disabled (see [Config.Enabled]) New logs which fields are missing, at Info when all are and at Warn when
+// only some are, and the Client does nothing: Notify returns [StatusDisabled], Register and Unregister return nil, and
+// HandleMessage keeps the phone's push messages from the agent all the same.
 //
 // Plain http URLs are taken, for services on the same machine; elsewhere they show tokens to everyone on the way.
 func New(config Config, opts ...Option) (*Client, error) {
@@ -92,13 +92,13 @@ func New(config Config, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bridge: %w", err)
 	}
-	c := &Client{config: config, settings: settings{http: &http.Client{Transport: transport.New()}, cooldown: DefaultCooldown}}
+	c := &Client{config: config, clientConfig: clientConfig{http: &http.Client{Transport: transport.New()}, cooldown: DefaultCooldown}}
 	c.gate.Store(&gate{})
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, errors.New("bridge: an option is nil")
 		}
-		if err := opt(&c.settings); err != nil {
+		if err := opt(&c.clientConfig); err != nil {
 			return nil, err
 		}
 	}

@@ -1,5 +1,5 @@
-// Package bridge is the push half of a bridge: the program on somebody's own machine that connects their AI agents
-// with the app on their phone. When an agent has sent a message and no phone is connected, it wakes the phone.
+// Package bridge is the push half of a bridge: the program on somebody's own machine that connects their AI agents with
+// the app on their phone. When an agent has sent a message and no phone is connected, it wakes the phone.
 //
 // # Setting up
 //
@@ -37,8 +37,8 @@
 //	}
 //	agent.Write(message)
 //
-// HandleMessage waits for the relay. A read loop that must go on meanwhile (to see pings and the connection's end)
-// asks [IsPushMessage] and hands the message to another goroutine; one goroutine for each connection keeps register and
+// HandleMessage waits for the relay. A read loop that must go on meanwhile (to see pings and the connection's end) asks
+// [IsPushMessage] and hands the message to another goroutine; one goroutine for each connection keeps register and
 // unregister in order.
 //
 // # Waking the phone

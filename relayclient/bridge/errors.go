@@ -7,8 +7,8 @@ import (
 )
 
 var (
-	// ErrUnauthorized is what a [RelayError] matches when the relay answered 401: it does not take the tokens
-	// of this token service, or not for this client.
+	// ErrUnauthorized is what a [RelayError] matches when the relay answered 401: it does not take the tokens of this
+	// token service, or not for this client.
 	ErrUnauthorized = errors.New("bridge: the relay does not take this client's tokens")
 
 	// ErrNotDelivered is in [Result.Err] when the relay answered and no device was reached; Result.Devices says why.

@@ -12,8 +12,8 @@ const (
 	backoffMax = 30 * time.Second
 )
 
-// gate is the state of the debounce: closed while a notification is on its way, and until opens. The zero gate is
-// open. A gate is immutable. The goroutine that swaps an open gate for its busy one sends.
+// gate is the state of the debounce: closed while a notification is on its way, and until opens. The zero gate is open.
+// A gate is immutable. The goroutine that swaps an open gate for its busy one sends.
 type gate struct {
 	opens    clock.Deadline
 	sending  chan struct{} // closed when the notification that is on its way has got its result; nil when none is

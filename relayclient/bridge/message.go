@@ -80,8 +80,9 @@ func parseMessage(raw []byte) (method string, params json.RawMessage, err error)
 	return "", nil, nil
 }
 
-// mayBeOurs looks for what is in the text of every message of ours: PushToken, in which both methods end, with any of its
-// letters escaped. It looks for the P, which is rare in other messages, or for its escape, which JSON writes in one way.
+// mayBeOurs looks for what is in the text of every message of ours: PushToken, in which both methods end, with any of
+// its letters escaped. It looks for the P, which is rare in other messages, or for its escape, which JSON writes in one
+// way.
 func mayBeOurs(raw []byte) bool {
 	for rest := raw; ; {
 		i := bytes.IndexByte(rest, 'P')

@@ -54,8 +54,8 @@ type Result struct {
 }
 
 // Notify wakes the phones. It never disturbs the bridge: it returns a [Result] instead of an error, takes at most 20 s,
-// and logs what a person may want to know: token service trouble at Error, relay trouble and each device not reached
-// at Warn, what was sent at Info, what was dropped at Debug.
+// and logs what a person may want to know: token service trouble at Error, relay trouble and each device not reached at
+// Warn, what was sent at Info, what was dropped at Debug.
 //
 // One notification is sent per cooldown (30 s), counted from its start; the others are dropped, at the cost of reading
 // the clock and without an allocation, so that Notify can be called for every line an agent prints. Of simultaneous

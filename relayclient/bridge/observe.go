@@ -41,15 +41,15 @@ type Observation struct {
 	Devices, Lost int
 }
 
-// WithObserver calls observe with each [Observation], when the call has ended. The context is the caller's. Calls may come
-// from several goroutines at once, and the bridge waits for them, so observe has to be quick: a notification may be
-// debounced ten thousand times a second. A panic of it is dropped.
+// WithObserver calls observe with each [Observation], when the call has ended. The context is the caller's. Calls may
+// come from several goroutines at once, and the bridge waits for them, so observe has to be quick: a notification may
+// be debounced ten thousand times a second. A panic of it is dropped.
 func WithObserver(observe func(ctx context.Context, o Observation)) Option {
-	return func(s *settings) error {
+	return func(c *clientConfig) error {
 		if observe == nil {
 			return errors.New("bridge: WithObserver: the function is nil")
 		}
-		s.observer = observe
+		c.observer = observe
 		return nil
 	}
 }

@@ -33,22 +33,22 @@ var (
 
 // Outbox carries an agent's messages to the phone's connection, and keeps them while there is none.
 //
-// The bridge calls [Outbox.Send] for each message of the agent, and [Outbox.Attach] for each connection, for as long
-// as it lasts. Messages are written in the order of Send, one at a time, and forgotten only once they were written:
-// what a connection did not take is the first thing that the next one gets, before anything new.
+// The bridge calls [Outbox.Send] for each message of the agent, and [Outbox.Attach] for each connection, for as long as
+// it lasts. Messages are written in the order of Send, one at a time, and forgotten only once they were written: what a
+// connection did not take is the first thing that the next one gets, before anything new.
 //
 // # Waking the phones
 //
 // An Outbox owes the phones a wake-up for each message that no client has taken. It sends one with [Client.Notify]
-// while no client is attached: at once, or as soon as the cooldown is over. One that the relay accepted is for all
-// messages that had come when it was sent; only a later message owes another. After a failure the Outbox tries again,
+// while no client is attached: at once, or as soon as the cooldown is over. One that the relay accepted counts for all
+// messages that had come when it was sent; only a later message needs another. After a failure the Outbox tries again,
 // as soon as Notify does, until one is accepted or a client has taken all messages. When that has gone on for an hour
 // since the last message, it waits for the next one.
 //
 // An Outbox is safe for concurrent use. [Outbox.Close] it when its agent is gone. The zero Outbox is a closed one. It
 // prints without its messages.
 type Outbox struct {
-	outboxSettings
+	outboxConfig
 	client       *Client
 	notification Notification
 
@@ -71,22 +71,22 @@ type Outbox struct {
 	failing  time.Time          // when the first wake-up since the last message failed; zero when none has
 }
 
-// outboxSettings is what the options set.
-type outboxSettings struct {
+// outboxConfig is what the options set.
+type outboxConfig struct {
 	maxMessages, maxBytes int
 	results               func(Result)
 }
 
 // OutboxOption changes how an [Outbox] works.
-type OutboxOption func(*outboxSettings) error
+type OutboxOption func(*outboxConfig) error
 
 // WithMaxMessages sets how many messages are kept, instead of [DefaultOutboxMessages].
 func WithMaxMessages(n int) OutboxOption {
-	return func(s *outboxSettings) error {
+	return func(c *outboxConfig) error {
 		if n < 1 {
 			return fmt.Errorf("bridge: WithMaxMessages: %d: must be at least 1", n)
 		}
-		s.maxMessages = n
+		c.maxMessages = n
 		return nil
 	}
 }
@@ -94,11 +94,11 @@ func WithMaxMessages(n int) OutboxOption {
 // WithMaxBytes sets how much is kept, the sum of the messages' lengths, instead of [DefaultOutboxBytes]. It must be no
 // less than the longest message: a longer one is dropped.
 func WithMaxBytes(n int) OutboxOption {
-	return func(s *outboxSettings) error {
+	return func(c *outboxConfig) error {
 		if n < 1 {
 			return fmt.Errorf("bridge: WithMaxBytes: %d: must be at least 1", n)
 		}
-		s.maxBytes = n
+		c.maxBytes = n
 		return nil
 	}
 }
@@ -106,11 +106,11 @@ func WithMaxBytes(n int) OutboxOption {
 // WithResults has f called with what became of each wake-up that the outbox sends, to count them. It is called by one
 // goroutine at a time, which sends the next wake-up once f has returned. f must not close the outbox.
 func WithResults(f func(Result)) OutboxOption {
-	return func(s *outboxSettings) error {
+	return func(c *outboxConfig) error {
 		if f == nil {
 			return errors.New("bridge: WithResults: the function is nil")
 		}
-		s.results = f
+		c.results = f
 		return nil
 	}
 }
@@ -122,17 +122,17 @@ func NewOutbox(client *Client, notification Notification, opts ...OutboxOption) 
 		return nil, err
 	}
 	o := &Outbox{
-		outboxSettings: outboxSettings{maxMessages: DefaultOutboxMessages, maxBytes: DefaultOutboxBytes},
-		client:         client,
-		notification:   notification,
-		turn:           make(chan struct{}, 1),
-		changed:        make(chan struct{}),
+		outboxConfig: outboxConfig{maxMessages: DefaultOutboxMessages, maxBytes: DefaultOutboxBytes},
+		client:       client,
+		notification: notification,
+		turn:         make(chan struct{}, 1),
+		changed:      make(chan struct{}),
 	}
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, errors.New("bridge: an option is nil")
 		}
-		if err := opt(&o.outboxSettings); err != nil {
+		if err := opt(&o.outboxConfig); err != nil {
 			return nil, err
 		}
 	}
@@ -260,10 +260,10 @@ func (o *Outbox) change() {
 	o.changed = make(chan struct{})
 }
 
-// Attach writes the messages to a client until the client drops: first those that are kept, then each as it is sent.
-// It returns when write fails, with that error; when ctx ends, with its cause; when another client is attached, with
-// [ErrReplaced]; or when the Outbox is closed, with [ErrOutboxClosed]. Call it from the connection's own goroutine:
-// it starts none, and write is called by one goroutine at a time.
+// Attach writes the messages to a client until the client drops: first those that are kept, then each as it is sent. It
+// returns when write fails, with that error; when ctx ends, with its cause; when another client is attached, with
+// [ErrReplaced]; or when the Outbox is closed, with [ErrOutboxClosed]. Call it from the connection's own goroutine: it
+// starts none, and write is called by one goroutine at a time.
 //
 // A message whose write returned nil is done. One whose write failed is kept and written to the next client, and the
 // phones are woken for it unless they have been. A message that was in a socket's buffer when the network broke is
@@ -375,8 +375,8 @@ func (o *Outbox) Dropped() int {
 	return o.dropped
 }
 
-// Close ends Attach and Send with [ErrOutboxClosed], cancels a notification on its way and waits until it is gone.
-// What is kept is lost. Closing twice is fine.
+// Close ends Attach and Send with [ErrOutboxClosed], cancels a notification on its way and waits until it is gone. What
+// is kept is lost. Closing twice is fine.
 func (o *Outbox) Close() {
 	if o.ctx == nil {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// PairingResponse is what a bridge answers when an app scans its QR code. The app takes the presence of pushRelayUrl
-// as the sign that push is configured: then it asks for permission and sends bridge/registerPushToken.
+// PairingResponse is what a bridge answers when an app scans its QR code. The app takes the presence of pushRelayUrl as
+// the sign that push is configured: then it asks for permission and sends bridge/registerPushToken.
 //
 // AuthToken is a secret that the app must get: encoding/json carries it, while fmt verbs and slog do not.
 type PairingResponse struct {
@@ -21,8 +21,8 @@ type PairingResponse struct {
 	PushRelayURL    string      `json:"pushRelayUrl,omitempty"`    // set it with WithPushRelay
 }
 
-// WithPushRelay returns the response with PushRelayURL set when push is enabled in the configuration, and empty when
-// it is not.
+// WithPushRelay returns the response with PushRelayURL set when push is enabled in the configuration, and empty when it
+// is not.
 func (p PairingResponse) WithPushRelay(config Config) PairingResponse {
 	p.PushRelayURL = ""
 	if clean, err := config.cleaned(); err == nil && clean.Enabled() {

@@ -24,8 +24,8 @@ type Device struct {
 // Register tells the relay about a device, so that [Client.Notify] wakes it. Registering it again is fine.
 //
 // What the relay would refuse is refused before any request, with a [FieldError]. Other errors are a [RelayError] or,
-// within one, a [pushauth.TokenError]. Transient failures are retried; a call takes at most 20 s. When push is
-// disabled Register checks the device and does nothing. A nil ctx is context.Background().
+// within one, a [pushauth.TokenError]. Transient failures are retried; a call takes at most 20 s. When push is disabled
+// Register checks the device and does nothing. A nil ctx is context.Background().
 //
 // Register and [Client.Unregister] of one Client reach the relay one after the other, in the order in which they were
 // called: the deployed relay reads, changes and writes its list of devices, and of several calls at once it keeps one.

@@ -142,8 +142,8 @@ func printable(s string) string {
 	}, s)
 }
 
-// cutToken keeps the last six characters of a push token, enough to tell two phones apart. Of a token so short that
-// six characters are most of it, nothing is shown.
+// cutToken keeps the last six characters of a push token, enough to tell two phones apart. Of a token so short that six
+// characters are most of it, nothing is shown.
 func cutToken(token secret.Text) string {
 	const shown = 6
 	runes := []rune(token.Reveal())

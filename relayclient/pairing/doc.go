@@ -20,17 +20,17 @@
 //
 // # The handler authenticates nobody
 //
-// Anybody who can reach [Handler] can pair a phone and read every alert from then on. It checks no token, no
-// session and no address. The caller must put a check in front of it, and serve it over TLS or on a loopback address:
-// docs/daemon.md shows a bearer token compared in constant time. The fingerprint in its answers is for a person
-// to compare with the one the phone shows, so that a key that was replaced on its way is noticed.
+// Anybody who can reach [Handler] can pair a phone and read every alert from then on. It checks no token, no session
+// and no address. The caller must put a check in front of it, and serve it over TLS or on a loopback address:
+// docs/daemon.md shows a bearer token compared in constant time. The fingerprint in its answers is for a person to
+// compare with the one the phone shows, so that a key that was replaced on its way is noticed.
 //
 // # Links
 //
-// A person pairs a phone by pointing its camera at a QR code. The code holds a [Link]: the daemon's name, the URL of the
-// handler as the phone reaches it, and the bearer token. [PhoneAddresses] says what that URL may be, and package qr draws
-// the code. A [WebLink] is for a page in a browser, which may not call a daemon at plain http, and for a daemon that the
-// phone cannot reach: it names a mailbox at the relay, where the page leaves its request.
+// A person pairs a phone by pointing its camera at a QR code. The code holds a [Link]: the daemon's name, the URL of
+// the handler as the phone reaches it, and the bearer token. [PhoneAddresses] says what that URL may be, and package qr
+// draws the code. A [WebLink] is for a page in a browser, which may not call a daemon at plain http, and for a daemon
+// that the phone cannot reach: it names a mailbox at the relay, where the page leaves its request.
 //
 // # When the store is down
 //

@@ -19,17 +19,17 @@ import (
 type Tester func(ctx context.Context, deviceID string) (status int, err error)
 
 // HandlerOption changes how [Handler] serves.
-type HandlerOption func(*handler) error
+type HandlerOption func(*handlerConfig) error
 
 // WithCaller tells the handler who makes a request: caller returns the label of the token that the request was let in
 // with, which becomes CreatedBy and UpdatedBy of the phones it pairs. Without it they are "", null in JSON. Requests
 // call it at the same time.
 func WithCaller(caller func(*http.Request) string) HandlerOption {
-	return func(h *handler) error {
+	return func(c *handlerConfig) error {
 		if caller == nil {
 			return errors.New("pairing: WithCaller: the function is nil")
 		}
-		h.caller = caller
+		c.caller = caller
 		return nil
 	}
 }
@@ -38,21 +38,21 @@ func WithCaller(caller func(*http.Request) string) HandlerOption {
 // it; others are answered 403. A phone whose CreatedBy is "" can be changed by nobody. It needs [WithCaller]. Listing
 // and test alerts stay open to all callers.
 func WithOwnDevicesOnly() HandlerOption {
-	return func(h *handler) error {
-		h.ownOnly = true
+	return func(c *handlerConfig) error {
+		c.ownOnly = true
 		return nil
 	}
 }
 
-// WithOrigins lets pages of other origins than the daemon's own use the pairing API, and read its answers: those of a web
-// phone, which follows a [Link]. Each origin is written as browsers write it, such as https://phone.example.com, and is
-// compared byte by byte. Without it there is none.
+// WithOrigins lets pages of other origins than the daemon's own use the pairing API, and read its answers: those of a
+// web phone, which follows a [Link]. Each origin is written as browsers write it, such as https://phone.example.com,
+// and is compared byte by byte. Without it there is none.
 //
-// A browser asks before it sends such a request, with OPTIONS and without Authorization: a check in front of the handler
-// lets OPTIONS pass. What that check refuses, a page cannot read.
+// A browser asks before it sends such a request, with OPTIONS and without Authorization: a check in front of the
+// handler lets OPTIONS pass. What that check refuses, a page cannot read.
 func WithOrigins(origins ...string) HandlerOption {
-	return func(h *handler) (err error) {
-		if h.origins, err = crossorigin.Parse(origins...); err != nil {
+	return func(c *handlerConfig) (err error) {
+		if c.origins, err = crossorigin.Parse(origins...); err != nil {
 			return fmt.Errorf("pairing: WithOrigins: %w", err)
 		}
 		return nil
@@ -62,7 +62,7 @@ func WithOrigins(origins ...string) HandlerOption {
 // Handler serves the pairing API over a registry, for a daemon to mount at /push/devices and below:
 //
 //	GET    /push/devices            200 {"devices":[…]}, the first paired first
-//	POST   /push/devices            201 or 200 {"device":…,"created":bool}; 400 {"error":"name must …"} names the member
+//	POST   /push/devices            201 or 200 {"device":…,"created":bool}; or 400 {"error":"name must …"}
 //	DELETE /push/devices/{id}       200 {"revoked":id}
 //	POST   /push/devices/{id}/test  200 or 502 {"device":id,"status":…,"error":…}; 501 when test is nil
 //
@@ -74,8 +74,8 @@ func WithOrigins(origins ...string) HandlerOption {
 // those that cannot be used: sealableHere says whether this node can seal to a device.
 //
 // It does not authenticate anybody: anybody who can reach it decides who is paged. Put a check in front, as
-// docs/daemon.md does, and give the server timeouts. It sends no CORS headers, but see [WithOrigins]. The error says which
-// argument is wrong.
+// docs/daemon.md does, and give the server timeouts. It sends no CORS headers, but see [WithOrigins]. The error says
+// which argument is wrong.
 func Handler(reg *Registry, test Tester, opts ...HandlerOption) (http.Handler, error) {
 	if reg == nil {
 		return nil, errors.New("pairing: Handler needs a registry")
@@ -85,7 +85,7 @@ func Handler(reg *Registry, test Tester, opts ...HandlerOption) (http.Handler, e
 		if opt == nil {
 			return nil, errors.New("pairing: an option is nil")
 		}
-		if err := opt(h); err != nil {
+		if err := opt(&h.handlerConfig); err != nil {
 			return nil, err
 		}
 	}
@@ -110,8 +110,13 @@ func Handler(reg *Registry, test Tester, opts ...HandlerOption) (http.Handler, e
 }
 
 type handler struct {
-	reg     *Registry
-	test    Tester
+	handlerConfig
+	reg  *Registry
+	test Tester
+}
+
+// handlerConfig is what the options set.
+type handlerConfig struct {
 	caller  func(*http.Request) string
 	ownOnly bool
 	origins crossorigin.Origins

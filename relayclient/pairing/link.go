@@ -45,8 +45,8 @@ func (l Link) At(relayURL string) (string, error) {
 	return base.Scheme + "://" + base.Host + "/pair#" + base64.RawURLEncoding.EncodeToString([]byte(l.JSON())), nil
 }
 
-// JSON returns what the link says as compact JSON, to be shown as text beside the QR code. It reveals the token. The URL
-// is written as [Link.At] writes it: without credentials, query, fragment and trailing slash.
+// JSON returns what the link says as compact JSON, to be shown as text beside the QR code. It reveals the token. The
+// URL is written as [Link.At] writes it: without credentials, query, fragment and trailing slash.
 func (l Link) JSON() string {
 	address, err := cleanURL(l.URL)
 	if err != nil {
@@ -79,6 +79,9 @@ func ParseLink(text string) (Link, error) {
 	members, err := linkMembers(text)
 	if err != nil {
 		return Link{}, err
+	}
+	if members["url"] == nil && members["mailbox"] != nil {
+		return Link{}, &FieldError{Field: "link", Reason: "is for a page in a browser: open it there"}
 	}
 	var name, address, token string
 	for _, member := range []struct {

@@ -141,6 +141,7 @@ func TestParseLinkRefuses(t *testing.T) {
 		"name null":           {`{"v":1,"name":null,"url":"http://h","token":"t"}`, "name"},
 		"no URL":              {`{"v":1,"name":"n","token":"t"}`, "url"},
 		"URL in another case": {`{"v":1,"name":"n","URL":"http://h","token":"t"}`, "url"},
+		"a link to a page":    {`{"v":1,"name":"n","mailbox":"00112233445566778899aabbccddeeff","key":"k"}`, "link"},
 		"token as a number":   {`{"v":1,"name":"n","url":"http://h","token":7}`, "token"},
 	} {
 		wantLinkError(t, name, c.field, func() error {

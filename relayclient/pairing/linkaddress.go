@@ -19,8 +19,8 @@ var ErrThisMachineOnly = errors.New("pairing: the API listens on this machine on
 // before IPv6. Loopback and link-local addresses are not among them.
 //
 // The error wraps [ErrThisMachineOnly] when the API listens on a loopback address, or the machine has no other. A link
-// with such an address is of use on this machine alone (see [Link.ThisMachineOnly]), so make it only where somebody asks
-// for it.
+// with such an address is of use on this machine alone (see [Link.ThisMachineOnly]), so make it only where somebody
+// asks for it.
 func PhoneAddresses(listen string) ([]string, error) {
 	own, err := interfaceAddresses()
 	if err != nil {

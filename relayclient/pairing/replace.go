@@ -53,8 +53,8 @@ func writeTemporary(target string, contents []byte, replaced fs.FileInfo) (name 
 	return tmp.Name(), tmp.Close()
 }
 
-// publish renames the temporary file to target, unless target no longer has the old contents or the lock was lost:
-// then the error is errChanged. The temporary file is gone when it returns.
+// publish renames the temporary file to target, unless target no longer has the old contents or the lock was lost: then
+// the error is errChanged. The temporary file is gone when it returns.
 func publish(ctx context.Context, lock *fileLock, tmp, target string, old []byte) (err error) {
 	defer func() {
 		if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// A WebLink is what a page needs in order to be paired through a relay's mailbox (docs/protocol.md, "Pairing through the
-// relay"). The page seals its pairing request to Key and leaves it in the mailbox, where the program that made the link
-// waits for it. Whoever has the link can be there first, so the person compares fingerprints; and Invitation is a secret.
-// Show the link only where somebody asks for it.
+// A WebLink is what a page needs in order to be paired through a relay's mailbox (docs/protocol.md, "Pairing through
+// the relay"). The page seals its pairing request to Key and leaves it in the mailbox, where the program that made the
+// link waits for it. Whoever has the link can be there first, so the person compares fingerprints; and Invitation is a
+// secret. Show the link only where somebody asks for it.
 //
 // A link with an Invitation and without Mailbox and Key lets a page subscribe to the relay, and pairs it with nobody.
 type WebLink struct {
@@ -24,9 +24,9 @@ type WebLink struct {
 	Invitation secret.Text    // what the relay asks of a browser that subscribes; empty for none
 }
 
-// At returns the link as a URL of the page: the origin of pageURL, /phone, and the link as its fragment, which a browser
-// never sends. Credentials in pageURL are dropped. It refuses a link or a page URL that a page could not use, with a
-// *[FieldError].
+// At returns the link as a URL of the page: the origin of pageURL, /phone, and the link as its fragment, which a
+// browser never sends. Credentials in pageURL are dropped. It refuses a link or a page URL that a page could not use,
+// with a *[FieldError].
 func (l WebLink) At(pageURL string) (string, error) {
 	if err := l.check(); err != nil {
 		return "", err
@@ -56,12 +56,15 @@ func (l WebLink) JSON() string {
 	return string(append(b, '}'))
 }
 
-// ParseWebLink reads a link in any of its forms: the whole URL, its fragment alone, or the JSON. White space around it is
-// ignored. What is wrong with it is a *[FieldError], which does not quote it.
+// ParseWebLink reads a link in any of its forms: the whole URL, its fragment alone, or the JSON. White space around it
+// is ignored. What is wrong with it is a *[FieldError], which does not quote it.
 func ParseWebLink(text string) (WebLink, error) {
 	members, err := linkMembers(text)
 	if err != nil {
 		return WebLink{}, err
+	}
+	if members["mailbox"] == nil && members["url"] != nil {
+		return WebLink{}, &FieldError{Field: "link", Reason: "is to a pairing API, and names no mailbox"}
 	}
 	var l WebLink
 	var key, invited string
@@ -116,8 +119,8 @@ func (l WebLink) check() error {
 	return nil
 }
 
-// isOrigin reports whether a page may call a relay of this origin: pages are served over https, and may not call http but
-// on their own machine.
+// isOrigin reports whether a page may call a relay of this origin: pages are served over https, and may not call http
+// but on their own machine.
 func isOrigin(text string) bool {
 	u, err := parseURL(text)
 	if err != nil || text != (&url.URL{Scheme: u.Scheme, Host: u.Host}).String() {

@@ -19,8 +19,8 @@ func (m *monitor) notify() {
 	}
 }
 
-// await waits until ready, which is called with the mutex held, or until ctx is
-// done. A nil ctx is context.Background().
+// await waits until ready, which is called with the mutex held, or until ctx is done. A nil ctx is
+// context.Background().
 func (m *monitor) await(ctx context.Context, ready func() bool) error {
 	if ctx == nil {
 		ctx = context.Background()

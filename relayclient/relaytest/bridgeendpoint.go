@@ -59,22 +59,19 @@ func relayEndpoint(r *http.Request) BridgeEndpoint {
 	return ""
 }
 
-// Script lines up an answer for the next requests to an endpoint, as many as
-// times says ([Always]: all from now on), after those lined up before. A service
-// that cannot be reached is one that drops them ([Answer].Drop). It panics on an
-// endpoint that there is not.
+// Script sets the answer to the next requests to an endpoint, as many as times says ([Always]: all from now on). It
+// takes effect after the answers that were set before. A script that drops them ([Answer].Drop) makes the service look
+// unreachable. It panics on an endpoint that there is not.
 func (s *BridgeService) Script(endpoint BridgeEndpoint, times int, a Answer) {
 	s.endpoints.mustKnow(endpoint)
 	s.endpoints.script.add(string(endpoint), times, a)
 }
 
-// ClearScript forgets the answers that were lined up, for every endpoint.
-// Requests that one of them holds stay held.
+// ClearScript forgets the answers that were set, for every endpoint. Requests that one of them holds stay held.
 func (s *BridgeService) ClearScript() { s.endpoints.script.clear() }
 
-// RequestCount is the number of requests that an endpoint was sent: also those
-// that it refused, and those that had a scripted answer. It panics on an
-// endpoint that there is not.
+// RequestCount is the number of requests that an endpoint was sent: also those that it refused, and those that had a
+// scripted answer. It panics on an endpoint that there is not.
 func (s *BridgeService) RequestCount(endpoint BridgeEndpoint) int {
 	s.endpoints.mustKnow(endpoint)
 	s.endpoints.mu.Lock()
@@ -112,8 +109,8 @@ func (e *bridgeEndpoints) add(endpoint BridgeEndpoint) {
 	e.counts[endpoint]++
 }
 
-// maxBridgeBody is the size in bytes of the largest body that is replayed to a
-// service, and one more: both services refuse that.
+// maxBridgeBody is the size in bytes of the largest body that is replayed to a service, and one more: both services
+// refuse that.
 const maxBridgeBody = 1<<20 + 1
 
 // before serves with next what is not scripted.
@@ -125,8 +122,7 @@ func (e *bridgeEndpoints) before(next http.Handler, endpointOf func(*http.Reques
 			return
 		}
 		e.add(endpoint)
-		// Read before anything else: a server notices that its client has gone
-		// only once the body is read.
+		// Read before anything else: a server notices that its client has gone only once the body is read.
 		body, err := requestbody.Read(w, r, maxBridgeBody)
 		if e.script.play(e.closing, string(endpoint), w, r) {
 			return

@@ -9,8 +9,7 @@ import (
 	"github.com/sealpush/sealpush/pushauth/verify"
 )
 
-// bridgeKeys check the push relay's bearer tokens, and can forget the keys that
-// they fetched.
+// bridgeKeys check the push relay's bearer tokens, and can forget the keys that they fetched.
 type bridgeKeys struct {
 	issuer, audience string
 
@@ -60,8 +59,7 @@ func (k *bridgeKeys) Authenticate(r *http.Request) (verify.Claims, error) {
 	return claims, err
 }
 
-// keyTransport fetches the key set from a token service's handler, wherever it
-// is mounted, or before it is.
+// keyTransport fetches the key set from a token service's handler, wherever it is mounted, or before it is.
 type keyTransport struct{ tokens http.Handler }
 
 func (t keyTransport) RoundTrip(r *http.Request) (resp *http.Response, err error) {

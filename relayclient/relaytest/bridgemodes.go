@@ -14,9 +14,9 @@ import (
 	"github.com/sealpush/sealpush/relay"
 )
 
-// WithLossyRegistrations makes the push relay take 50 ms to change a client's list of devices, and lose changes that are
-// made at the same time, as the deployed one does, which reads, changes and writes the list. A bridge must register and
-// unregister its devices one after the other.
+// WithLossyRegistrations makes the push relay take 50 ms to change a client's list of devices, and lose changes that
+// are made at the same time, as the deployed one does, which reads, changes and writes the list. A bridge must register
+// and unregister its devices one after the other.
 func WithLossyRegistrations() BridgeOption {
 	return bridgeOption(func(c *bridgeConfig) error {
 		c.lossy = true
@@ -24,10 +24,9 @@ func WithLossyRegistrations() BridgeOption {
 	})
 }
 
-// FailPlatform makes every push to the devices of a platform, "ios" or "android",
-// fail for this reason, until [BridgeService.HealPlatform]. As at the deployed
-// relay, the whole push is then answered 500, although the devices of the other
-// platform have been paged.
+// FailPlatform makes every push to the devices of a platform, "ios" or "android", fail for this reason, until
+// [BridgeService.HealPlatform]. As at the deployed relay, the whole push is then answered 500, although the devices of
+// the other platform have been paged.
 func (s *BridgeService) FailPlatform(platform, reason string) {
 	s.phones.mu.Lock()
 	defer s.phones.mu.Unlock()

@@ -7,8 +7,7 @@ import (
 	"github.com/sealpush/sealpush/relay"
 )
 
-// A BridgeOption changes how a [BridgeService] works. Every [ServerOption] is
-// one too.
+// A BridgeOption changes how a [BridgeService] works. Every [ServerOption] is one too.
 type BridgeOption interface{ applyBridge(*bridgeConfig) error }
 
 type bridgeConfig struct {
@@ -59,11 +58,10 @@ func WithBridge(opts ...relay.BridgeOption) BridgeOption {
 // WithTokenLifetime is WithTokens of [relay.WithTokenLifetime].
 func WithTokenLifetime(d time.Duration) BridgeOption { return WithTokens(relay.WithTokenLifetime(d)) }
 
-// WithHashRounds is WithTokens of [relay.WithHashRounds]. Tests want few: the
-// deployed 100 000 take some 30 ms for each client and each token, and five times
-// as long under the race detector.
+// WithHashRounds is WithTokens of [relay.WithHashRounds]. Tests want few: the deployed 100 000 take some 30 ms for each
+// client and each token, and five times as long under the race detector.
 func WithHashRounds(n int) BridgeOption { return WithTokens(relay.WithHashRounds(n)) }
 
-// WithSigningKey is WithTokens of [relay.WithSigningKey]. Making a key takes a tenth
-// of a second or more, which adds up in a test that starts many services.
+// WithSigningKey is WithTokens of [relay.WithSigningKey]. Making a key takes a tenth of a second or more, which adds up
+// in a test that starts many services.
 func WithSigningKey(key *rsa.PrivateKey) BridgeOption { return WithTokens(relay.WithSigningKey(key)) }

@@ -10,8 +10,7 @@ import (
 	"github.com/sealpush/sealpush/relay"
 )
 
-// bridgePhones stand in for APNs and FCM behind the push relay of bridges, and
-// remember what it sent.
+// bridgePhones stand in for APNs and FCM behind the push relay of bridges, and remember what it sent.
 type bridgePhones struct {
 	mu      sync.Mutex
 	pushes  map[string]*history[relay.BridgePush] // by client id
@@ -67,9 +66,8 @@ func (p *bridgePhones) record(push relay.BridgePush) {
 	kept.add(push)
 }
 
-// Pushes returns the notifications that a client has sent, those included that
-// met no device, but not those that had a scripted answer or were refused. It
-// keeps the latest 1000.
+// Pushes returns the notifications that a client has sent, those included that met no device, but not those that had a
+// scripted answer or were refused. It keeps the latest 1000.
 func (s *BridgeService) Pushes(clientID string) []relay.BridgePush {
 	s.phones.mu.Lock()
 	defer s.phones.mu.Unlock()
@@ -85,17 +83,16 @@ func (s *BridgeService) Pushes(clientID string) []relay.BridgePush {
 	return pushes
 }
 
-// FailDevice makes every push to a device fail for this reason, such as APNs'
-// "TooManyRequests", until [BridgeService.HealDevice].
+// FailDevice makes every push to a device fail for this reason, such as APNs' "TooManyRequests", until
+// [BridgeService.HealDevice].
 func (s *BridgeService) FailDevice(deviceToken, reason string) {
 	s.phones.mu.Lock()
 	defer s.phones.mu.Unlock()
 	s.phones.failing[deviceToken] = reason
 }
 
-// KillDevice makes a device token dead, as after the app is deleted: the next
-// push to it says "removed", and the relay forgets the device. Registered
-// anew, the token works again.
+// KillDevice makes a device token dead, as after the app is deleted: the next push to it says "removed", and the relay
+// forgets the device. When it is registered again, the token works again.
 func (s *BridgeService) KillDevice(deviceToken string) {
 	s.phones.mu.Lock()
 	defer s.phones.mu.Unlock()

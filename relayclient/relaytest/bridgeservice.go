@@ -12,12 +12,10 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// BridgeService is the token service and the push relay that a bridge talks to,
-// with everything in memory: two servers, so that each can fail on its own. It
-// is safe for concurrent use.
+// BridgeService is the token service and the push relay that a bridge talks to, with everything in memory: two servers,
+// so that each can fail on its own. It is safe for concurrent use.
 //
-// A test creates a client, points a bridge at the two URLs, and looks at what
-// arrived:
+// A test creates a client, points a bridge at the two URLs, and looks at what arrived:
 //
 //	service := relaytest.NewBridgeService()
 //	defer service.Close()
@@ -25,9 +23,8 @@ import (
 //	// … a bridge uses service.RelayURL, service.TokenURL, the id and the secret …
 //	pushes := service.Pushes("bridge-home-office")
 //
-// Inside a testing/synctest bubble it runs on listeners in memory
-// ([InMemory]), and time is the bubble's: a token expires when the bubble's
-// clock says so.
+// Inside a testing/synctest bubble it runs on listeners in memory ([InMemory]), and time is the bubble's: a token
+// expires when the bubble's clock says so.
 type BridgeService struct {
 	TokenURL string // base URL of the token service, the issuer of its tokens
 	RelayURL string // base URL of the push relay, the audience of the tokens
@@ -45,8 +42,7 @@ type BridgeService struct {
 	writing sync.Mutex // of a lossy list
 }
 
-// NewBridgeService starts both servers. They run until Close. It panics on an
-// option that is nil or has a bad value.
+// NewBridgeService starts both servers. They run until Close. It panics on an option that is nil or has a bad value.
 func NewBridgeService(opts ...BridgeOption) *BridgeService {
 	config := newBridgeConfig(opts)
 	token, push := newServer("token", config.server), newServer("push", config.server)
@@ -62,13 +58,11 @@ func NewBridgeService(opts ...BridgeOption) *BridgeService {
 	return s
 }
 
-// NewUnstartedBridgeService returns a service that does not listen: the caller
-// serves [BridgeService.TokenHandler] and [BridgeService.RelayHandler] itself,
-// under the two base URLs, and strips their paths. Options about servers have
-// no effect. The URLs are what tokens are issued by and for, and what others
-// use; the relay gets the token service's keys from the handler itself, so that
-// it need not reach it by a name that may be for others alone. It panics on a
-// URL that is not an absolute one of http or https.
+// NewUnstartedBridgeService returns a service that does not listen: the caller serves [BridgeService.TokenHandler] and
+// [BridgeService.RelayHandler] itself, under the two base URLs, and strips their paths. Options about servers have no
+// effect. The URLs are what tokens are issued by and for, and what others use; the relay gets the token service's keys
+// from the handler itself, so that it need not reach it by a name that may be for others alone. It panics on a URL that
+// is not an absolute one of http or https.
 func NewUnstartedBridgeService(tokenURL, relayURL string, opts ...BridgeOption) *BridgeService {
 	s := newBridgeService(strings.TrimSuffix(tokenURL, "/"), strings.TrimSuffix(relayURL, "/"), newBridgeConfig(opts))
 	s.client = http.DefaultClient
@@ -112,13 +106,11 @@ func reachBoth(token, push *server) {
 	}
 }
 
-// Client returns a client that reaches both servers: it trusts their
-// certificate, and dials them in memory if that is where they are. It is
-// [http.DefaultClient] for an unstarted service.
+// Client returns a client that reaches both servers: it trusts their certificate, and dials them in memory if that is
+// where they are. It is [http.DefaultClient] for an unstarted service.
 func (s *BridgeService) Client() *http.Client { return s.client }
 
-// Close ends scripted delays, waits for the requests in hand and stops both
-// servers. It may be called more than once.
+// Close ends scripted delays, waits for the requests in hand and stops both servers. It may be called more than once.
 func (s *BridgeService) Close() { s.close() }
 
 // TokenHandler is the token service, with its script.
@@ -161,9 +153,8 @@ func (s *BridgeService) Devices(clientID string) []relay.BridgeDevice {
 	return s.bridge.Devices(clientID)
 }
 
-// RotateKey replaces the key that tokens are signed with. The push relay takes
-// note at once, so that every earlier token is refused. (A relay that is not
-// told finds out when it meets a token of the new key, or when the key set that
+// RotateKey replaces the key that tokens are signed with. The push relay takes note at once, so that every earlier
+// token is refused. (A relay that is not told finds out when it meets a token of the new key, or when the key set that
 // it holds is an hour old.)
 func (s *BridgeService) RotateKey() {
 	s.tokens.RotateKey()

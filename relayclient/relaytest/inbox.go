@@ -52,18 +52,16 @@ func (b *inbox) of(device string) []apns.Message {
 	return found
 }
 
-// Inbox returns the messages forwarded to a device token so far, oldest first.
-// The relay keeps the latest ones of all devices together, as many as
-// [WithHistory] says.
+// Inbox returns the messages forwarded to a device token so far, oldest first. The relay keeps the latest ones of all
+// devices together, as many as [WithHistory] says.
 func (r *Relay) Inbox(deviceToken string) []apns.Message {
 	r.inbox.Lock()
 	defer r.inbox.Unlock()
 	return r.inbox.of(deviceToken)
 }
 
-// WaitInbox waits until at least n messages were forwarded to a device token
-// and returns what [Relay.Inbox] does. When ctx is done first, the error is its
-// cause and the messages are those that came.
+// WaitInbox waits until at least n messages were forwarded to a device token and returns what [Relay.Inbox] does. When
+// ctx is done first, the error is its cause and the messages are those that came.
 func (r *Relay) WaitInbox(ctx context.Context, deviceToken string, n int) ([]apns.Message, error) {
 	var found []apns.Message
 	err := r.inbox.await(ctx, func() bool {

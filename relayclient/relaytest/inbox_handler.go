@@ -19,23 +19,20 @@ const (
 	inboxBatch = 100              // messages
 )
 
-// InboxHandler serves the relay's inboxes to phones in other processes. It
-// stands in for the push service and for nothing in the relay protocol, so a
-// real relay has no such thing. Mount it where the phone looks for it:
+// InboxHandler serves the relay's inboxes to phones in other processes. It stands in for the push service and for
+// nothing in the relay protocol, so a real relay has no such thing. Mount it where the phone looks for it:
 //
 //	GET ?after=NEXT     Authorization: Bearer DEVICE-TOKEN
 //	200 {"messages":[{"header":{…},"payload":{…}}],"next":"…"}
 //
-// The answer has the oldest messages after the one that next stood for in an
-// earlier answer, or from the first that is kept, at most 100. Without any it
-// waits for one, 25 seconds at most, and then has none, so give the server
-// longer timeouts. The device token is all it takes to read an inbox. It is a
-// header, because paths and queries end up in logs.
+// The answer has the oldest messages after the one that next stood for in an earlier answer, or from the first that is
+// kept, at most 100. Without any it waits for one, 25 seconds at most, and then has none, so give the server longer
+// timeouts. The device token is all it takes to read an inbox. It is a header, because paths and queries end up in
+// logs.
 //
-// Other answers are {"v":1,"error":text}: 400 for an after that no answer gave,
-// 401 for a device token that is not 16 to 512 hex digits, 405, and 503 once the
-// relay is closed, which also ends what waits. With a forwarder of your own ([WithRelay]) or
-// [WithHistory] of 0 there is nothing to fetch.
+// Other answers are {"v":1,"error":text}: 400 for an after that no answer gave, 401 for a device token that is not 16
+// to 512 hex digits, 405, and 503 once the relay is closed, which also ends what waits. With a forwarder of your own
+// ([WithRelay]) or [WithHistory] of 0 there is nothing to fetch.
 func (r *Relay) InboxHandler() http.Handler { return http.HandlerFunc(r.serveInbox) }
 
 // fetched is what a phone gets: the messages and where to go on.
@@ -90,9 +87,8 @@ func refuse(w http.ResponseWriter, status int, problem string) {
 	}{1, problem})
 }
 
-// position reads what an answer said in next: how many messages the inbox had
-// been forwarded by then. That of another relay counts for nothing, as when a
-// relay was started anew and its numbers begin again.
+// position reads what an answer said in next: how many messages the inbox had been forwarded by then. That of another
+// relay counts for nothing, as when a relay was started anew and its numbers begin again.
 func (b *inbox) position(next string) (after int, ok bool) {
 	if next == "" {
 		return 0, true
@@ -116,8 +112,7 @@ func (b *inbox) fetch(ctx context.Context, device string, after int) fetched {
 		return len(found.Messages) > 0
 	}
 	if err := b.await(ctx, look); err != nil {
-		// One last look: when a relay is closed right after its last message, the
-		// end of the wait may be noticed first.
+		// One last look: when a relay is closed right after its last message, the end of the wait may be noticed first.
 		b.Lock()
 		defer b.Unlock()
 		look()
@@ -125,8 +120,7 @@ func (b *inbox) fetch(ctx context.Context, device string, after int) fetched {
 	return found
 }
 
-// from returns the messages to a device after that many of all; the caller
-// holds the mutex.
+// from returns the messages to a device after that many of all; the caller holds the mutex.
 func (b *inbox) from(device string, after int) fetched {
 	kept := b.messages.latest()
 	dropped := b.forwarded - len(kept)

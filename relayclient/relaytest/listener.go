@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// memoryListener accepts connections made by its own dial, over net.Pipe. No
-// socket is involved, so goroutines that wait on it are durably blocked in the
-// sense of testing/synctest.
+// memoryListener accepts connections made by its own dial, over net.Pipe. No socket is involved, so goroutines that
+// wait on it are durably blocked in the sense of testing/synctest.
 type memoryListener struct {
 	host    string
 	pending chan net.Conn
@@ -38,8 +37,7 @@ func (l *memoryListener) Close() error {
 
 func (l *memoryListener) Addr() net.Addr { return memoryAddr(l.host) }
 
-// dial has the signature of http.Transport.DialContext. It reaches this
-// listener whatever the address.
+// dial has the signature of http.Transport.DialContext. It reaches this listener whatever the address.
 func (l *memoryListener) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	client, server := net.Pipe()
 	refuse := func(err error) (net.Conn, error) {

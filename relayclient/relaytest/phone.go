@@ -17,30 +17,28 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// A Phone is a paired phone: it holds a private key and a push token, and reads
-// what a [Relay] delivered as the app's notification extension would.
+// A Phone is a paired phone: it holds a private key and a push token, and reads what a [Relay] delivered as the app's
+// notification extension would.
 //
-// It prints, logs and encodes to JSON without either secret. A Phone does not
-// change and is safe for concurrent use.
+// It prints, logs and encodes to JSON without either secret. A Phone does not change and is safe for concurrent use.
 type Phone struct {
-	// Behind a function, because fmt calls no methods on unexported fields of a
-	// caller's struct, but looks through a pointer.
-	secrets func() phoneSecrets
+	// Behind a function, because fmt calls no methods on unexported fields of a caller's struct, but looks through a
+	// pointer.
+	secrets func() phoneConfig
 }
 
-type phoneSecrets struct {
+type phoneConfig struct {
 	key   seal.PrivateKey
 	token string
 }
 
 // A PhoneOption sets up a [Phone].
-type PhoneOption func(*phoneSecrets) error
+type PhoneOption func(*phoneConfig) error
 
-// WithPrivateKey gives the phone a key of either suite instead of a fresh one of
-// x25519: seal.XWing.GenerateKey(), or one that was made before, to read what was
-// sealed to it in an earlier run. The zero key is refused.
+// WithPrivateKey gives the phone a key of either suite instead of a fresh one of x25519: seal.XWing.GenerateKey(), or
+// one that was made before, to read what was sealed to it in an earlier run. The zero key is refused.
 func WithPrivateKey(key seal.PrivateKey) PhoneOption {
-	return func(s *phoneSecrets) error {
+	return func(s *phoneConfig) error {
 		if key.Public().IsZero() {
 			return errors.New("WithPrivateKey: the zero key")
 		}
@@ -49,10 +47,9 @@ func WithPrivateKey(key seal.PrivateKey) PhoneOption {
 	}
 }
 
-// WithPushToken gives the phone a push token: 16 to 512 hex digits. Anything else
-// is refused.
+// WithPushToken gives the phone a push token: 16 to 512 hex digits. Anything else is refused.
 func WithPushToken(token string) PhoneOption {
-	return func(s *phoneSecrets) error {
+	return func(s *phoneConfig) error {
 		if _, err := apns.DeviceName(token); err != nil {
 			return fmt.Errorf("WithPushToken: the token %w", err)
 		}
@@ -61,45 +58,41 @@ func WithPushToken(token string) PhoneOption {
 	}
 }
 
-// NewPhone makes a phone, with a fresh key and a push token of 64 hex digits
-// unless options say otherwise. It panics on an option that is nil or has a bad
-// value.
+// NewPhone makes a phone, with a fresh key and a push token of 64 hex digits unless options say otherwise. It panics on
+// an option that is nil or has a bad value.
 func NewPhone(opts ...PhoneOption) *Phone {
 	var raw [32]byte
 	rand.Read(raw[:])
-	secrets := phoneSecrets{key: seal.GenerateKey(), token: hex.EncodeToString(raw[:])}
+	secrets := phoneConfig{key: seal.GenerateKey(), token: hex.EncodeToString(raw[:])}
 	for _, opt := range opts {
 		if opt == nil {
 			must(errNilOption)
 		}
 		must(opt(&secrets))
 	}
-	return &Phone{func() phoneSecrets { return secrets }}
+	return &Phone{func() phoneConfig { return secrets }}
 }
 
 // PublicKey is what the phone hands over at pairing, for alerts to be sealed to.
 func (p *Phone) PublicKey() seal.PublicKey { return p.secrets().key.Public() }
 
-// PushToken is where the phone is reached, in hex. It is a secret between the
-// phone, its daemon and the relay.
+// PushToken is where the phone is reached, in hex. It is a secret between the phone, its daemon and the relay.
 func (p *Phone) PushToken() string { return p.secrets().token }
 
 // A Notification is what the app would show.
 type Notification struct {
 	Alert payload.Alert // zero in a digest
-	// Digest marks the notification that a relay sends instead of the alerts over a
-	// device's quota. It says nothing about them.
+	// Digest marks the notification that a relay sends instead of the alerts over a device's quota. It says nothing
+	// about them.
 	Digest bool
-	// Stale marks an alert built more than [payload.FreshFor] ago, which may be
-	// an old one that somebody delivers again: it must not be shown as a live
-	// page (relay protocol, "Replay protection").
+	// Stale marks an alert built more than [payload.FreshFor] ago, which may be an old one that somebody delivers
+	// again: it must not be shown as a live page (relay protocol, "Replay protection").
 	Stale bool
 }
 
-// Open reads one message. The error is about a message for another phone, one
-// that would not wake the app's extension, one under another suite than the
-// phone's key, a box that this phone cannot open
-// ([seal.ErrOpen]), or a plaintext that is no alert (as of [payload.Parse]).
+// Open reads one message. The error is about a message for another phone, one that would not wake the app's extension,
+// one under another suite than the phone's key, a box that this phone cannot open ([seal.ErrOpen]), or a plaintext that
+// is no alert (as of [payload.Parse]).
 func (p *Phone) Open(m apns.Message) (Notification, error) {
 	if !sameDevice(m.Device.Reveal(), p.secrets().token) {
 		return Notification{}, errors.New("relaytest: the message is for another phone")
@@ -150,9 +143,8 @@ func sameDevice(a, b string) bool {
 	return secret.New(strings.ToLower(a)).Equal(secret.New(strings.ToLower(b)))
 }
 
-// Received opens what is in the relay's inbox for this phone, oldest first. The
-// error joins those of the messages that do not open; the others are returned
-// all the same.
+// Received opens what is in the relay's inbox for this phone, oldest first. The error joins those of the messages that
+// do not open; the others are returned all the same.
 func (p *Phone) Received(relay *Relay) ([]Notification, error) {
 	var shown []Notification
 	var failed []error

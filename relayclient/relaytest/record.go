@@ -15,12 +15,11 @@ import (
 	"github.com/sealpush/sealpush/relay"
 )
 
-// A Request is one HTTP request as a relay received it, before anything was
-// made of it: the whole of what the relay can know.
+// A Request is one HTTP request as a relay received it, before anything was made of it: the whole of what the relay can
+// know.
 //
-// It prints, logs and encodes to JSON as its method, path and size: the rest
-// may hold a device token or the relay's credentials. Copies share header and body,
-// so leave those unchanged.
+// It prints, logs and encodes to JSON as its method, path and size: the rest may hold a device token or the relay's
+// credentials. Copies share header and body, so leave those unchanged.
 type Request struct {
 	Time   time.Time
 	Method string
@@ -30,8 +29,7 @@ type Request struct {
 	Body   []byte      `json:"-"` // at most 8193 bytes are read
 }
 
-// Envelope reads the request's body as the relay does. The error says which
-// member is wrong and how.
+// Envelope reads the request's body as the relay does. The error says which member is wrong and how.
 func (r Request) Envelope() (relay.Envelope, error) { return relay.ParseEnvelope(r.Body) }
 
 // Format prints the request's method, path and size, for every verb.
@@ -42,8 +40,7 @@ func (r Request) String() string {
 	return printable(fmt.Sprintf("%s %s, %d bytes", r.Method, r.Path, len(r.Body)))
 }
 
-// printable puts U+FFFD in the place of what a terminal would act on, in a text
-// with parts that a client chose.
+// printable puts U+FFFD in the place of what a terminal would act on, in a text with parts that a client chose.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -112,8 +109,8 @@ func (r *record) connState(_ net.Conn, state http.ConnState) {
 	r.stats.Connections++
 }
 
-// Requests returns what the relay received, oldest first, refused requests
-// included. It keeps the latest ones, as many as [WithHistory] says.
+// Requests returns what the relay received, oldest first, refused requests included. It keeps the latest ones, as many
+// as [WithHistory] says.
 func (r *Relay) Requests() []Request {
 	r.record.Lock()
 	defer r.record.Unlock()
@@ -127,9 +124,8 @@ func (r *Relay) Stats() Stats {
 	return r.record.stats
 }
 
-// WaitInFlight waits until at least n requests are being served at once, or
-// until ctx is done, whose cause is then the error. With an [Answer] that holds
-// its requests, it shows how many a client has on the way together.
+// WaitInFlight waits until at least n requests are being served at once, or until ctx is done, whose cause is then the
+// error. With an [Answer] that holds its requests, it shows how many a client has on the way together.
 func (r *Relay) WaitInFlight(ctx context.Context, n int) error {
 	return r.record.await(ctx, func() bool { return r.record.stats.InFlight >= n })
 }

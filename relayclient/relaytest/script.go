@@ -13,17 +13,16 @@ import (
 // Always scripts an [Answer] for every request from now on.
 const Always = -1
 
-// An Answer tells a server of this package what to do with a request instead
-// of its ordinary work, or before it. Its parts take place in this order, each
-// only if it is set:
+// An Answer tells a server of this package what to do with a request instead of its ordinary work, or before it. Its
+// parts take place in this order, each only if it is set:
 //
 //	Delay  wait that long
 //	Hold   wait until that channel is closed
 //	Drop   close the connection without an answer
 //	Status answer with this status, Header and Body; zero: go on as usual
 //
-// Both waits end with the request and with the server's Close. A server does
-// nothing with a request that Answer has answered, except to record it.
+// Both waits end with the request and with the server's Close. A server does nothing with a request that Answer has
+// answered, except to record it.
 type Answer struct {
 	Delay  time.Duration
 	Hold   <-chan struct{}
@@ -33,8 +32,7 @@ type Answer struct {
 	Body   string
 }
 
-// script holds the answers that a server was told to give. It is safe for
-// concurrent use; its zero value is empty.
+// script holds the answers that a server was told to give. It is safe for concurrent use; its zero value is empty.
 type script struct {
 	mu    sync.Mutex
 	lines map[string][]scriptLine // in order, by what they are for; "" is for any request
@@ -68,8 +66,7 @@ func (s *script) clear() {
 	clear(s.lines)
 }
 
-// next takes the answer for a request: the first for its key or, if there is
-// none, the first for any request.
+// next takes the answer for a request: the first for its key or, if there is none, the first for any request.
 func (s *script) next(key string) (Answer, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,8 +87,8 @@ func (s *script) next(key string) (Answer, bool) {
 	return Answer{}, false
 }
 
-// play does what was scripted for a request with that key and reports whether
-// the request has its answer. Waits end when closing does.
+// play does what was scripted for a request with that key and reports whether the request has its answer. Waits end
+// when closing does.
 func (s *script) play(closing <-chan struct{}, key string, w http.ResponseWriter, r *http.Request) (answered bool) {
 	answer, ok := s.next(key)
 	if !ok {

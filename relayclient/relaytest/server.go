@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A ServerOption says how a [Relay] or a [BridgeService] is reached. By default
-// it listens on a free port of the loopback interface, without TLS.
+// A ServerOption says how a [Relay] or a [BridgeService] is reached. By default it listens on a free port of the
+// loopback interface, without TLS.
 type ServerOption func(*serverConfig) error
 
 type serverConfig struct {
@@ -19,9 +19,8 @@ type serverConfig struct {
 	connState func(net.Conn, http.ConnState)
 }
 
-// InMemory serves on a listener in memory instead of a socket, so that the
-// server works inside a testing/synctest bubble. It is reached through the
-// server's Client (or that client's Transport) alone.
+// InMemory serves on a listener in memory instead of a socket, so that the server works inside a testing/synctest
+// bubble. It is reached through the server's Client (or that client's Transport) alone.
 func InMemory() ServerOption {
 	return func(c *serverConfig) error {
 		c.inMemory = true
@@ -29,8 +28,7 @@ func InMemory() ServerOption {
 	}
 }
 
-// WithTLS serves HTTPS, with HTTP/2 offered, under a certificate that the
-// server's Client trusts.
+// WithTLS serves HTTPS, with HTTP/2 offered, under a certificate that the server's Client trusts.
 func WithTLS() ServerOption {
 	return func(c *serverConfig) error {
 		c.tls = true
@@ -47,9 +45,8 @@ func must(err error) {
 
 var errNilOption = errors.New("an option is nil")
 
-// newServer makes a server that listens already and serves nothing before its
-// start is called. Name tells servers in memory apart in URLs. The client that
-// it has once it is started reaches it, and its Close waits for the requests in
+// newServer makes a server that listens already and serves nothing before its start is called. Name tells servers in
+// memory apart in URLs. The client that it has once it is started reaches it, and its Close waits for the requests in
 // hand.
 func newServer(name string, config serverConfig) *server {
 	s := &server{config: config}

@@ -19,9 +19,8 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// Run runs every test on an empty store: newStore is called once for each, and what
-// it returns opens the store, as often as relays share it. What it opens it closes in
-// t's Cleanup.
+// Run runs every test on an empty store: newStore is called once for each, and what it returns opens the store, as
+// often as relays share it. What it opens it closes in t's Cleanup.
 func Run(t *testing.T, newStore func(t *testing.T) (open func(t *testing.T) webpush.Store)) {
 	for _, test := range []struct {
 		name string
@@ -126,8 +125,7 @@ func ends(t *testing.T, open func(t *testing.T) webpush.Store) {
 	}
 }
 
-// A push service may say that a subscription is no more when the browser has already
-// brought another one.
+// A push service may say that a subscription is no more when the browser has already brought another one.
 func endsNoOther(t *testing.T, open func(t *testing.T) webpush.Store) {
 	s := open(t)
 	add(t, s, stored(1), 10)

@@ -21,8 +21,7 @@ const (
 	tagSize    = 16
 )
 
-// open opens the body of a message with the keys of a browser (RFC 8291, section
-// 3; RFC 8188, section 2).
+// open opens the body of a message with the keys of a browser (RFC 8291, section 3; RFC 8188, section 2).
 func open(private *ecdh.PrivateKey, auth, body []byte) ([]byte, error) {
 	if len(body) < headerSize+1+tagSize {
 		return nil, errors.New("the message is too short for header, delimiter and tag")

@@ -19,12 +19,11 @@ import (
 	"time"
 )
 
-// maxMessage is the size of the largest message that a push service must take, in
-// bytes (RFC 8030, section 7.2), and all that this one takes.
+// maxMessage is the size of the largest message that a push service must take, in bytes (RFC 8030, section 7.2), and
+// all that this one takes.
 const maxMessage = 4096
 
-// A Service is a push service on the loopback interface. It is safe for concurrent
-// use.
+// A Service is a push service on the loopback interface. It is safe for concurrent use.
 type Service struct {
 	// URL is the service's origin, such as https://127.0.0.1:4711.
 	URL string
@@ -47,16 +46,14 @@ type browser struct {
 	gone    bool
 }
 
-// A Subscription is what a browser gives to a page. Its JSON is that of
-// PushSubscription.toJSON().
+// A Subscription is what a browser gives to a page. Its JSON is that of PushSubscription.toJSON().
 type Subscription struct {
 	Endpoint       string `json:"endpoint"`
 	ExpirationTime *int64 `json:"expirationTime"` // Unix time in milliseconds; nil for never
 	Keys           Keys   `json:"keys"`
 }
 
-// Keys are what messages to a subscription are encrypted with, in base64url
-// without padding.
+// Keys are what messages to a subscription are encrypted with, in base64url without padding.
 type Keys struct {
 	P256DH string `json:"p256dh"` // public key of the browser, 65 bytes
 	Auth   string `json:"auth"`   // authentication secret, 16 bytes
@@ -95,14 +92,13 @@ func (s *Service) CertPool() *x509.CertPool {
 	return pool
 }
 
-// Certificate returns the service's certificate in PEM, as for the file that
-// SSL_CERT_FILE names to a process.
+// Certificate returns the service's certificate in PEM, as for the file that SSL_CERT_FILE names to a process.
 func (s *Service) Certificate() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.server.Certificate().Raw})
 }
 
-// Subscribe makes a subscription of a new browser. The first sender that pushes to
-// it is the only one that may (RFC 8292, section 4).
+// Subscribe makes a subscription of a new browser. The first sender that pushes to it is the only one that may (RFC
+// 8292, section 4).
 func (s *Service) Subscribe() Subscription {
 	private, err := ecdh.P256().GenerateKey(rand.Reader)
 	if err != nil {
@@ -129,8 +125,7 @@ func (s *Service) Gone(subscription Subscription) {
 	}
 }
 
-// Fail answers every message with a status from now on, with Retry-After: 7 where
-// that is 429 or 503. Fail(0) ends it.
+// Fail answers every message with a status from now on, with Retry-After: 7 where that is 429 or 503. Fail(0) ends it.
 func (s *Service) Fail(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,8 +139,8 @@ func (s *Service) Messages() []Message {
 	return append([]Message(nil), s.messages...)
 }
 
-// Await returns the next message: the first call the first, and so on. It waits for
-// one that has not arrived, until the context ends.
+// Await returns the next message: the first call the first, and so on. It waits for one that has not arrived, until the
+// context ends.
 func (s *Service) Await(ctx context.Context) (Message, error) {
 	for {
 		s.mu.Lock()

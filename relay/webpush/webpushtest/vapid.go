@@ -25,8 +25,7 @@ type VAPID struct {
 	Subject   string // mailto: or https: address of whoever runs the sender; "" for none
 }
 
-// checkVAPID reads an Authorization header for the push service at origin and
-// checks its token.
+// checkVAPID reads an Authorization header for the push service at origin and checks its token.
 func checkVAPID(authorization, origin string, now time.Time) (VAPID, error) {
 	parameters, ok := strings.CutPrefix(authorization, "vapid ")
 	if !ok {

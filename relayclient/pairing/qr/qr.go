@@ -21,12 +21,12 @@ import (
 // border is the width of the empty margin that readers need (ISO/IEC 18004, section 6.3.8), in modules.
 const border = 4
 
-// ErrTooNarrow is the error of [Code.Terminal] for a window that has too few columns for the code. The link can still be
-// shown as text, or as SVG.
+// ErrTooNarrow is the error of [Code.Terminal] for a window that has too few columns for the code. The link can still
+// be shown as text, or as SVG.
 var ErrTooNarrow = errors.New("qr: the window is too narrow for the QR code")
 
-// A Background says what a terminal writes on. Drawn for the wrong one, a code is inverted, and some cameras do not read
-// it.
+// A Background says what a terminal writes on. Drawn for the wrong one, a code is inverted, and some cameras do not
+// read it.
 type Background int
 
 // The backgrounds.

@@ -5,6 +5,9 @@
 //
 //	.ci/postgres sh -c 'cd relayclient/pairing/sqltest && go test -race ./...'
 //
-// TestFleetOfVersions builds a node of an older version from git history, and fails where there is none: in a shallow
-// clone, run git fetch --unshallow first.
+// TestFleetOfVersions builds a node of an older version, commit d649c1f, from what this printed:
+//
+//	git archive d649c1f go.mod go.sum seal payload relayclient internal pushauth | gzip -9n
+//
+// without the tests and packages that the node does not need.
 package sqltest

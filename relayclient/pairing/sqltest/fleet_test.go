@@ -3,6 +3,7 @@ package sqltest_test
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -28,9 +29,6 @@ import (
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 	"github.com/sealpush/sealpush/seal"
 )
-
-// olderCommit is of the last version that knew no suites. testdata/oldernode is a node in the API of that version.
-const olderCommit = "d649c1fd46a747896206ff102cc4c0c9fcba5db2"
 
 // The test binary is also the nodes of the fleet, when this is set to a nodeConfig.
 const asNode = "SEALPUSH_TEST_NODE"
@@ -149,7 +147,7 @@ type node struct {
 	older     bool
 }
 
-// buildOlderNode builds a node of the older version from git history and returns the program.
+// buildOlderNode builds a node of the last version that knew no suites, and returns the program.
 func buildOlderNode(t *testing.T) string {
 	t.Helper()
 	run := func(dir, name string, args ...string) []byte {
@@ -162,12 +160,8 @@ func buildOlderNode(t *testing.T) string {
 		}
 		return out.Bytes()
 	}
-	root := strings.TrimSpace(string(run(".", "git", "rev-parse", "--show-toplevel")))
-	if err := osexec.CommandContext(t.Context(), "git", "-C", root, "cat-file", "-e", olderCommit+"^{commit}").Run(); err != nil {
-		t.Fatalf("git history does not go back to %.7s, from which this test builds a node of an older version: in a shallow clone, run git fetch --unshallow", olderCommit)
-	}
 	tree := t.TempDir()
-	unpack(t, tree, run(root, "git", "archive", "--format=tar", olderCommit))
+	unpack(t, tree, "testdata/oldernode/source.tar.gz")
 	module := filepath.Join(tree, "relayclient", "pairing", "sqltest") // the one with the database drivers
 	source, err := os.ReadFile("testdata/oldernode/main.go")
 	write := func(name string, content []byte) {
@@ -192,15 +186,24 @@ func buildOlderNode(t *testing.T) string {
 	return program
 }
 
-// unpack writes the files of a tar archive below a directory.
-func unpack(t *testing.T, dir string, archive []byte) {
+// unpack writes the files of an archive below a directory.
+func unpack(t *testing.T, dir, archive string) {
 	t.Helper()
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	for r := tar.NewReader(bytes.NewReader(archive)); ; {
+	packed, err := os.Open(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	files, err := gzip.NewReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := tar.NewReader(files); ; {
 		header, err := r.Next()
 		if err == io.EOF {
 			return

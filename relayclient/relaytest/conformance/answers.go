@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// answerChecks are about the shape of answers, which the contract leaves open:
-// a daemon looks at the status and logs the body.
+// answerChecks are about the shape of answers, which the contract leaves open: a daemon looks at the status and logs
+// the body.
 func answerChecks() []Check {
 	return []Check{
 		{

@@ -30,8 +30,7 @@ func (d bridgeDevice) unregistration() map[string]any {
 	return map[string]any{"device_token": d.token}
 }
 
-// call makes a request to the push relay with the session's token. Body is
-// encoded as JSON unless it is a []byte.
+// call makes a request to the push relay with the session's token. Body is encoded as JSON unless it is a []byte.
 func (s *session) call(ctx context.Context, method, path string, body any) (response, error) {
 	token, err := s.fetchToken(ctx)
 	if err != nil {
@@ -188,8 +187,8 @@ func registerChecks() []Check {
 	}
 }
 
-// registersDevice makes a check of registering a device. A relay that registers
-// another platform alone does not serve this one.
+// registersDevice makes a check of registering a device. A relay that registers another platform alone does not serve
+// this one.
 func registersDevice(platform, other string) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
 		r, unregister, err := s.register(ctx, newBridgeDevice(platform))

@@ -17,17 +17,15 @@ type Check struct {
 	Sentence string // what the check stands for, as its source puts it
 	Does     string // what is sent and what is expected
 
-	// run returns nil if the relay does as the sentence says, an *unknownError
-	// if that cannot be seen, an *outageError if the suite cannot go on, and
-	// otherwise what is different.
+	// run returns nil if the relay does as the sentence says, an *unknownError if that cannot be seen, an *outageError
+	// if the suite cannot go on, and otherwise what is different.
 	run func(context.Context, *session) error
 }
 
 // A Part is what a check is about.
 type Part string
 
-// The two parts: a relay of sealed alerts, and a bridge's push relay together
-// with the token service that it trusts.
+// The two parts: a relay of sealed alerts, and a bridge's push relay together with the token service that it trusts.
 const (
 	SealedRelay Part = "sealed relay"
 	BridgeRelay Part = "bridge relay"
@@ -39,8 +37,7 @@ type Level string
 const (
 	// Must is what the contract demands. Only such a check can fail.
 	Must Level = "MUST"
-	// Open is what the contract leaves to the relay. The check says whether it
-	// does as the hosted one.
+	// Open is what the contract leaves to the relay. The check says whether it does as the hosted one.
 	Open Level = "open"
 )
 
@@ -64,8 +61,8 @@ func Checks() []Check {
 	)
 }
 
-// An unknownError says why a check came to no verdict: the answers do not show
-// whether the relay does as the sentence says.
+// An unknownError says why a check came to no verdict: the answers do not show whether the relay does as the sentence
+// says.
 type unknownError struct{ reason string }
 
 func (e *unknownError) Error() string { return e.reason }
@@ -79,8 +76,7 @@ type outageError struct{ reason string }
 
 func (e *outageError) Error() string { return e.reason }
 
-// WriteMarkdown writes the list of all checks as a page in Markdown:
-// docs/conformance.md in this module is such a page.
+// WriteMarkdown writes the list of all checks as a page in Markdown: docs/conformance.md in this module is such a page.
 func WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(`# What a relay is held to
@@ -111,8 +107,7 @@ or refuse the tokens in another way.
 	return err
 }
 
-// escapeMarkdown keeps placeholders such as <jwt> and names such as client_id as
-// they are.
+// escapeMarkdown keeps placeholders such as <jwt> and names such as client_id as they are.
 func escapeMarkdown(text string) string {
 	return strings.NewReplacer("<", `\<`, "_", `\_`, "*", `\*`).Replace(text)
 }

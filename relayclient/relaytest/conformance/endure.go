@@ -66,12 +66,10 @@ func endureChecks() []Check {
 	}
 }
 
-// headStart is how long a relay has to turn to a slow request, so that the
-// envelope after it does not overtake it.
+// headStart is how long a relay has to turn to a slow request, so that the envelope after it does not overtake it.
 const headStart = 100 * time.Millisecond
 
-// othersServed keeps a connection open on which write has sent something, and
-// posts an envelope on another one.
+// othersServed keeps a connection open on which write has sent something, and posts an envelope on another one.
 func (s *session) othersServed(ctx context.Context, what string, write func(io.Writer) error) error {
 	conn, err := s.dial(ctx)
 	if err != nil {
@@ -87,8 +85,8 @@ func (s *session) othersServed(ctx context.Context, what string, write func(io.W
 	return during("during "+what, s.acceptsAnew(ctx))
 }
 
-// acceptsAnew expects that an envelope on a new connection is taken: on one that
-// is open already it might be even if no other can be opened.
+// acceptsAnew expects that an envelope on a new connection is taken: on one that is open already it might be even if no
+// other can be opened.
 func (s *session) acceptsAnew(ctx context.Context) error {
 	s.client.CloseIdleConnections()
 	return s.accepts(ctx, newEnvelope().encode())
@@ -108,8 +106,7 @@ func (s *session) writeHalf(w io.Writer) error {
 	return err
 }
 
-// dial opens a connection to the sealed relay on which anything can be sent,
-// within the time that an answer may take.
+// dial opens a connection to the sealed relay on which anything can be sent, within the time that an answer may take.
 func (s *session) dial(ctx context.Context) (net.Conn, error) {
 	u, err := url.Parse(s.target.URL)
 	if err != nil {
@@ -156,8 +153,7 @@ func (s *session) dial(ctx context.Context) (net.Conn, error) {
 	return secured, nil
 }
 
-// reset closes a connection as a machine that goes down does, where the
-// connection can be told.
+// reset closes a connection as a machine that goes down does, where the connection can be told.
 func reset(conn net.Conn) {
 	if secured, ok := conn.(*tls.Conn); ok {
 		conn = secured.NetConn()

@@ -12,9 +12,8 @@ import (
 	"slices"
 )
 
-// An envelope is a request body under construction: members in the order in
-// which they are sent, so that the suite can say what no encoder would. Its
-// methods return changed copies.
+// An envelope is a request body under construction: members in the order in which they are sent, so that the suite can
+// say what no encoder would. Its methods return changed copies.
 type envelope []member
 
 type member struct {
@@ -22,8 +21,8 @@ type member struct {
 	value any // what encoding/json makes of it
 }
 
-// newEnvelope is a right one for a new device, so that what a relay remembers of
-// one check does not disturb another. It names no suite, as in the relay protocol.
+// newEnvelope is a right one for a new device, so that what a relay remembers of one check does not disturb another. It
+// names no suite, as in the relay protocol.
 func newEnvelope() envelope {
 	return envelope{
 		{"v", 1},
@@ -35,8 +34,7 @@ func newEnvelope() envelope {
 	}
 }
 
-// memberNames are those that the protocol has, in the order in which the hosted
-// relay checks them.
+// memberNames are those that the protocol has, in the order in which the hosted relay checks them.
 func memberNames() []string {
 	return []string{"v", "device", "suite", "ciphertext", "collapseId", "priority", "event"}
 }
@@ -96,8 +94,8 @@ func encodeJSON(v any) []byte {
 	return encoded
 }
 
-// ciphertextOf makes a ciphertext of that many random bytes, in base64. Without the
-// key, a sealed box looks no different.
+// ciphertextOf makes a ciphertext of that many random bytes, in base64. Without the key, a sealed box looks no
+// different.
 func ciphertextOf(size int) string {
 	raw := make([]byte, size)
 	rand.Read(raw)
@@ -124,8 +122,8 @@ func (s *session) accepts(ctx context.Context, body []byte) error {
 	return r.accepted()
 }
 
-// accepted also takes 410 for an acceptance: a relay that is wired to a real
-// push service reads the envelope, and is then told that there is no such device.
+// accepted also takes 410 for an acceptance: a relay that is wired to a real push service reads the envelope, and is
+// then told that there is no such device.
 func (r response) accepted() error {
 	if r.took() {
 		return nil
@@ -151,8 +149,7 @@ func refusesAll(variants func() []variant) func(context.Context, *session) error
 	return expectsOfAll(variants, response.refused)
 }
 
-// refusesDevices is refusesAll for device tokens that nobody can have. A relay
-// may also answer 410 to them.
+// refusesDevices is refusesAll for device tokens that nobody can have. A relay may also answer 410 to them.
 func refusesDevices(variants func() []variant) func(context.Context, *session) error {
 	return expectsOfAll(variants, func(r response) error {
 		if r.status == http.StatusGone {
@@ -177,8 +174,7 @@ func expectsOfAll(variants func() []variant, expect func(response) error) func(c
 	}
 }
 
-// refused wants a 4xx that is about the body. An answer of 410 means that the
-// envelope was handed to the push service.
+// refused wants a 4xx that is about the body. An answer of 410 means that the envelope was handed to the push service.
 func (r response) refused() error {
 	if r.status/100 == 4 && r.status != http.StatusGone && r.status != http.StatusTooManyRequests {
 		return nil

@@ -21,26 +21,20 @@ const (
 	NotStated Verdict = "not stated"
 )
 
-// ErrUnreachable is in the chain of the error of an [Evaluate] that had to stop,
-// because the target cannot be checked:
+// ErrUnreachable is in the chain of the error of an [Evaluate] that had to stop, because the target cannot be checked:
 //
-//   - Nothing answers: no connection, no answer in time, or 429 for longer than
-//     [Target.MaxWait].
-//   - The first request, with which nothing is wrong, is answered with a
-//     redirect, 401, 403, 404 or 405. The URL or the credentials are wrong.
-//   - The sealed relay accepts no envelope, from the start or since some check.
-//     Its push service is down, or refuses made-up device tokens, or the relay
-//     does not work at all. The answers do not show which.
-//   - The bridge relay answers each push to a device with a 5xx, for the same
-//     reasons.
+//   - Nothing answers: no connection, no answer in time, or 429 for longer than [Target.MaxWait].
+//   - The first request, with which nothing is wrong, is answered with a redirect, 401, 403, 404 or 405. The URL or the
+//     credentials are wrong.
+//   - The sealed relay accepts no envelope, from the start or since some check. Its push service is down, or refuses
+//     made-up device tokens, or the relay does not work at all. The answers do not show which.
+//   - The bridge relay answers each push to a device with a 5xx, for the same reasons.
 var ErrUnreachable = errors.New("conformance: the target cannot be checked")
 
-// Evaluate makes all checks about the parts that a target names, one after the
-// other.
+// Evaluate makes all checks about the parts that a target names, one after the other.
 //
-// The error says that the target is incomplete or cannot be checked
-// ([ErrUnreachable]), or is ctx's cause. The report then has the results up to
-// there. It does not say whether the relay follows the protocol.
+// The error says that the target is incomplete or cannot be checked ([ErrUnreachable]), or is ctx's cause. The report
+// then has the results up to there. It does not say whether the relay follows the protocol.
 func Evaluate(ctx context.Context, target Target) (report Report, err error) {
 	if ctx == nil {
 		ctx = context.Background()
@@ -68,13 +62,11 @@ func Evaluate(ctx context.Context, target Target) (report Report, err error) {
 	return report, nil
 }
 
-// Run makes the checks about the parts that a target names, each as a subtest. A
-// check that fails fails its subtest. One without a verdict skips its subtest and
-// logs the reason. Checks are picked as subtests are, say with
-// -run 'TestRelay/refuse-'.
+// Run makes the checks about the parts that a target names, each as a subtest. A check that fails fails its subtest.
+// One without a verdict skips its subtest and logs the reason. Checks are picked as subtests are, say with -run
+// 'TestRelay/refuse-'.
 //
-// A target that is incomplete or cannot be checked ([ErrUnreachable]) ends the
-// test as failed.
+// A target that is incomplete or cannot be checked ([ErrUnreachable]) ends the test as failed.
 func Run(t *testing.T, target Target) {
 	t.Helper()
 	s, err := newSession(target)
@@ -152,8 +144,7 @@ func (s *session) attempt(ctx context.Context, c Check) error {
 	return c.run(ctx, s)
 }
 
-// unreachable returns the error to stop with, or nil, after a check that found
-// something.
+// unreachable returns the error to stop with, or nil, after a check that found something.
 func (s *session) unreachable(ctx context.Context, c Check, first bool, found error) error {
 	stop := func(reason string) error {
 		return fmt.Errorf("%w: the %s: %s", ErrUnreachable, c.Part, s.redact(reason))
@@ -180,8 +171,7 @@ func (s *session) unreachable(ctx context.Context, c Check, first bool, found er
 	return stop(fmt.Sprintf("it accepts no envelope: its push service may be down, or refuse the made-up device tokens of the checks: %v", plain))
 }
 
-// correction says what is wrong with the target, if the latest answer shows that
-// the target is wrong.
+// correction says what is wrong with the target, if the latest answer shows that the target is wrong.
 func (s *session) correction(part Part) string {
 	url, credentials := "the relay's URL", "the credentials in the relay's URL, or what else the relay lets clients in by"
 	if part == BridgeRelay {

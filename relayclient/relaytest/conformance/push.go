@@ -123,8 +123,8 @@ func aboutPush(expect func(context.Context, *session, response) error) func(cont
 	}
 }
 
-// deviceCount is how many devices a push meets that are not removed by it. It
-// is an *unknownError if the relay does not say.
+// deviceCount is how many devices a push meets that are not removed by it. It is an *unknownError if the relay does not
+// say.
 func (s *session) deviceCount(ctx context.Context) (int, error) {
 	r, err := s.push(ctx)
 	if err != nil {
@@ -145,9 +145,8 @@ type platforms struct {
 	registered int // how many of both
 }
 
-// tryPlatforms registers a device of each platform and pushes to it alone, once in
-// a session. A 5xx may be the platform's push service, which is down or does not
-// take made-up device tokens.
+// tryPlatforms registers a device of each platform and pushes to it alone, once in a session. A 5xx may be the
+// platform's push service, which is down or does not take made-up device tokens.
 func (s *session) tryPlatforms(ctx context.Context) (*platforms, error) {
 	if s.bridge.platforms != nil {
 		return s.bridge.platforms, nil
@@ -176,8 +175,7 @@ func (s *session) tryPlatforms(ctx context.Context) (*platforms, error) {
 	return tried, nil
 }
 
-// pushToServed pushes to a device of each platform that the relay serves, beside
-// the devices that were there before.
+// pushToServed pushes to a device of each platform that the relay serves, beside the devices that were there before.
 func (s *session) pushToServed(ctx context.Context) (r response, before int, tried *platforms, err error) {
 	before, err = s.deviceCount(ctx)
 	if _, unstated := errors.AsType[*unknownError](err); err != nil && (!unstated || s.bridge.devices == nil || s.bridge.devices.err != nil) {

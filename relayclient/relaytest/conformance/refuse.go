@@ -52,8 +52,8 @@ func refuseChecks() []Check {
 	}
 }
 
-// refuseMember checks that an envelope is refused without a member, and with
-// each of the values, which come after their labels.
+// refuseMember checks that an envelope is refused without a member, and with each of the values, which come after their
+// labels.
 func refuseMember(name, sentence string, level Level, labelled ...any) Check {
 	variants := func() []variant {
 		all := []variant{{name + " is missing", newEnvelope().without(name).encode()}}
@@ -90,8 +90,7 @@ func hyphened(name string) string {
 	return string(b)
 }
 
-// formChecks are about envelopes that a strict reader refuses and a lenient
-// one, within the contract, may take.
+// formChecks are about envelopes that a strict reader refuses and a lenient one, within the contract, may take.
 func formChecks() []Check {
 	return []Check{
 		{

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// A Report is what an [Evaluate] found. Its JSON has the same members as the
-// struct, and durations in nanoseconds. It holds no credentials, and of
-// device tokens only made-up ones, where a relay quotes them.
+// A Report is what an [Evaluate] found. Its JSON has the same members as the struct, and durations in nanoseconds. It
+// holds no credentials, and of device tokens only made-up ones, where a relay quotes them.
 type Report struct {
 	SealedRelay  string        `json:"sealedRelay,omitempty"`  // URL without credentials and query
 	TokenService string        `json:"tokenService,omitempty"` // likewise
@@ -54,8 +53,8 @@ func (r Report) Count(v Verdict) (n int) {
 	return n
 }
 
-// WriteText writes a line for each check and, below those that did not pass,
-// why; then the sum. A MUST that failed also shows its sentence.
+// WriteText writes a line for each check and, below those that did not pass, why; then the sum. A MUST that failed also
+// shows its sentence.
 func (r Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	for _, part := range []struct {

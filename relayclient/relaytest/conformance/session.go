@@ -18,8 +18,8 @@ import (
 	"github.com/sealpush/sealpush/internal/answer"
 )
 
-// A session is one run of the suite against one target. Checks run one after
-// the other; what several of them need is got once.
+// A session is one run of the suite against one target. Checks run one after the other; what several of them need is
+// got once.
 type session struct {
 	target  Target
 	client  *http.Client
@@ -74,14 +74,12 @@ type response struct {
 
 const maxResponse = 64 << 10
 
-// String is the status and the start of the body on one printable line. The body
-// may quote secrets: see redact.
+// String is the status and the start of the body on one printable line. The body may quote secrets: see redact.
 func (r response) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", r.status, answer.Line(string(r.body))))
 }
 
-// send makes a request at the target's pace, and again after the time that a 429
-// asks for.
+// send makes a request at the target's pace, and again after the time that a 429 asks for.
 func (s *session) send(ctx context.Context, req request) (response, error) {
 	for {
 		r, err := s.sendOnce(ctx, req)

@@ -65,8 +65,7 @@ func suiteChecks() []Check {
 	}
 }
 
-// refusesSuites comes to no verdict about a relay of the relay protocol, which
-// ignores the member.
+// refusesSuites comes to no verdict about a relay of the relay protocol, which ignores the member.
 func refusesSuites(ctx context.Context, s *session) error {
 	values := []variant{
 		{"null", encodeJSON(nil)}, {"empty", encodeJSON("")}, {"a number", encodeJSON(25519)}, {"an object", encodeJSON(map[string]any{})},

@@ -14,42 +14,38 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// A Target is what the suite checks: a sealed relay, a bridge relay with its token
-// service, or both. It prints, logs and encodes to JSON as its URLs alone, without
-// the credentials in them. The suite does not change it.
+// A Target is what the suite checks: a sealed relay, a bridge relay with its token service, or both. It prints, logs
+// and encodes to JSON as its URLs alone, without the credentials in them. The suite does not change it.
 type Target struct {
-	// URL is where the sealed relay is posted to, as a daemon is given it. It
-	// may carry Basic credentials. Empty leaves the sealed relay out.
+	// URL is where the sealed relay is posted to, as a daemon is given it. It may carry Basic credentials. Empty leaves
+	// the sealed relay out.
 	URL string
 
 	// Bridge is the bridge half. The zero value leaves it out.
 	Bridge Bridge
 
-	// Client makes the requests. Nil stands for a client of the suite's own, which
-	// opens as many connections as it needs. Redirects are not followed. The
-	// checks that send incomplete requests need connections of their own. They use
-	// the dialer and the TLS configuration of an [http.Transport]. With any other
-	// RoundTripper, and behind a proxy, their verdict is [NotStated].
+	// Client makes the requests. Nil stands for a client of the suite's own, which opens as many connections as it
+	// needs. Redirects are not followed. The checks that send incomplete requests need connections of their own. They
+	// use the dialer and the TLS configuration of an [http.Transport]. With any other RoundTripper, and behind a proxy,
+	// their verdict is [NotStated].
 	Client *http.Client
 
-	// Pace is the least time between two requests. The requests that are sent at
-	// once, by the checks about that, do not wait. Zero is no pause.
+	// Pace is the least time between two requests. The requests that are sent at once, by the checks about that, do not
+	// wait. Zero is no pause.
 	Pace time.Duration
 
-	// MaxWait is how long one check waits in all because of answers with 429, if
-	// the check is not about 429. Zero stands for 30 s.
+	// MaxWait is how long one check waits in all because of answers with 429, if the check is not about 429. Zero
+	// stands for 30 s.
 	MaxWait time.Duration
 
-	// Timeout is how long the suite waits for one answer. Zero stands for 10 s,
-	// which is how long a daemon waits.
+	// Timeout is how long the suite waits for one answer. Zero stands for 10 s, which is how long a daemon waits.
 	Timeout time.Duration
 }
 
 // A Bridge is the bridge half of a [Target]. All fields are required.
 //
-// The suite registers devices and pushes to them. Create a client for it, since
-// the phones of a client in use would ring. If the first push meets a device, the
-// suite makes no second one.
+// The suite registers devices and pushes to them. Create a client for it, since the phones of a client in use would
+// ring. If the first push meets a device, the suite makes no second one.
 type Bridge struct {
 	TokenURL     string // base URL of the token service, without credentials
 	RelayURL     string // base URL of the push relay, without credentials

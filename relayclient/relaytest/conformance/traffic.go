@@ -58,8 +58,8 @@ func dedupChecks() []Check {
 	}
 }
 
-// Outcomes of the hosted relay. The relay protocol has no such words, so that a
-// relay may use others, which say nothing to the suite.
+// Outcomes of the hosted relay. The relay protocol has no such words, so that a relay may use others, which say nothing
+// to the suite.
 const (
 	forwarded = "forwarded" // to the push service
 	digested  = "digested"  // the device's quota is used up
@@ -68,8 +68,8 @@ const (
 
 func outcomes() []string { return []string{forwarded, "coalesced", "suppressed", digested} }
 
-// postAll posts envelopes, two one after the other and more of them at once,
-// and returns what the relay says became of each. All must be accepted.
+// postAll posts envelopes, two one after the other and more of them at once, and returns what the relay says became of
+// each. All must be accepted.
 func (s *session) postAll(ctx context.Context, envelopes []envelope) ([]string, error) {
 	answers := make([]response, len(envelopes))
 	errs := make([]error, len(envelopes))
@@ -208,8 +208,7 @@ func (s *session) burst(ctx context.Context) (wait time.Duration, err error) {
 	return wait, err
 }
 
-// patience is how many posts for one device the suite makes to meet its limit.
-// The hosted relay's is 60.
+// patience is how many posts for one device the suite makes to meet its limit. The hosted relay's is 60.
 const patience = 100
 
 func rateChecks() []Check {

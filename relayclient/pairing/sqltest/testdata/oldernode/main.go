@@ -1,5 +1,5 @@
-// A node of the version before suites, for TestFleetOfVersions. It is built inside a checkout of that
-// version, so it uses the API of then.
+// A node of the version before suites, for TestFleetOfVersions. It is built inside a checkout of that version, so it
+// uses the API of then.
 package main
 
 import (

@@ -1,0 +1,107 @@
+package alertmanager
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The states of a [Group] and of an [Alert].
+const (
+	Firing   = "firing"
+	Resolved = "resolved"
+)
+
+// A Group is what a webhook posts: alerts that were grouped, with the names that Alertmanager's own templates use. Members
+// that only one of the two senders has are empty for the other. It is a plain value.
+type Group struct {
+	Receiver          string            `json:"receiver"`
+	Status            string            `json:"status"` // Firing or Resolved
+	Alerts            Alerts            `json:"alerts"`
+	GroupLabels       map[string]string `json:"groupLabels"`
+	CommonLabels      map[string]string `json:"commonLabels"`
+	CommonAnnotations map[string]string `json:"commonAnnotations"`
+	ExternalURL       string            `json:"externalURL"`
+	Version           string            `json:"version"` // "4", of Grafana "1"
+	GroupKey          string            `json:"groupKey"`
+	TruncatedAlerts   uint64            `json:"truncatedAlerts"` // alerts that the sender left out
+
+	Title   string `json:"title"`   // Grafana's
+	Message string `json:"message"` // Grafana's
+}
+
+// An Alert is one of a group. It is a plain value.
+type Alert struct {
+	Status       string            `json:"status"` // Firing or Resolved
+	Labels       map[string]string `json:"labels"`
+	Annotations  map[string]string `json:"annotations"`
+	StartsAt     time.Time         `json:"startsAt"`
+	EndsAt       time.Time         `json:"endsAt"` // zero while Grafana's fires
+	GeneratorURL string            `json:"generatorURL"`
+	Fingerprint  string            `json:"fingerprint"` // of the labels
+
+	Values       map[string]any `json:"values"` // Grafana's, by the query's name: numbers; empty without data
+	DashboardURL string         `json:"dashboardURL"`
+	PanelURL     string         `json:"panelURL"`
+	SilenceURL   string         `json:"silenceURL"`
+}
+
+// Alerts are those of a group, in the order in which they were posted.
+type Alerts []Alert
+
+// Firing returns those that fire.
+func (as Alerts) Firing() Alerts { return as.of(Firing) }
+
+// Resolved returns those that are resolved.
+func (as Alerts) Resolved() Alerts { return as.of(Resolved) }
+
+func (as Alerts) of(status string) Alerts {
+	var found Alerts
+	for _, a := range as {
+		if a.Status == status {
+			found = append(found, a)
+		}
+	}
+	return found
+}
+
+// A Line is what the template "line" gets: one alert, and the group that it is in.
+type Line struct {
+	*Group
+	Alert Alert
+}
+
+// parseGroup reads a payload.
+func parseGroup(body []byte) (*Group, error) {
+	var g Group
+	if err := json.Unmarshal(body, &g); err != nil {
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+			return nil, fmt.Errorf("%s must not be a JSON %s", wrong.Field, wrong.Value)
+		}
+		if _, ok := errors.AsType[*time.ParseError](err); ok {
+			return nil, errors.New("startsAt and endsAt must be times as of RFC 3339")
+		}
+		return nil, errors.New("the body must be JSON, as Alertmanager's and Grafana's webhooks post it")
+	}
+	if g.Status != Firing && g.Status != Resolved {
+		return nil, errors.New(`status must be "firing" or "resolved"`)
+	}
+	if len(g.Alerts) == 0 && g.TruncatedAlerts == 0 {
+		return nil, errors.New("alerts must have one at least")
+	}
+	for i, a := range g.Alerts {
+		if a.Status != Firing && a.Status != Resolved {
+			return nil, fmt.Errorf(`alerts[%d].status must be "firing" or "resolved"`, i)
+		}
+		if len(a.Labels) == 0 {
+			return nil, fmt.Errorf("alerts[%d].labels must not be empty", i)
+		}
+	}
+	return &g, nil
+}
+
+// resolved reports whether nothing of the group fires. Of alerts that were left out nobody knows.
+func (g *Group) resolved() bool {
+	return g.Status == Resolved && g.TruncatedAlerts == 0 && len(g.Alerts.Firing()) == 0
+}

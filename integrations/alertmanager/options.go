@@ -1,0 +1,151 @@
+package alertmanager
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sealpush/sealpush/internal/input"
+	"github.com/sealpush/sealpush/relayclient"
+	"github.com/sealpush/sealpush/secret"
+)
+
+// DefaultTimeout bounds what a webhook waits for its page. It is less than the 30 s that Grafana waits.
+const DefaultTimeout = 25 * time.Second
+
+// An Option changes a default of [New]. It is a plain value.
+type Option func(*config) error
+
+type config struct {
+	rules
+	token          secret.Text // or empty
+	user, password secret.Text // or empty
+	open           bool        // for whoever comes
+	logger         *slog.Logger
+	timeout        time.Duration
+}
+
+func newConfig(opts []Option) (*config, error) {
+	c := &config{timeout: DefaultTimeout, rules: rules{
+		nameLabels:    []string{"alertname"},
+		hostLabels:    []string{"host", "hostname", "nodename", "node", "instance"},
+		severityLabel: "severity",
+		passive:       []string{"info", "none", "debug", "warning"},
+		resolved:      relayclient.Passive,
+	}}
+	for _, opt := range opts {
+		if opt == nil {
+			return nil, errors.New("alertmanager: an option is nil")
+		}
+		if err := opt(c); err != nil {
+			return nil, err
+		}
+	}
+	if secured := !c.token.IsZero() || !c.password.IsZero(); secured == c.open {
+		return nil, errors.New("alertmanager: New needs WithBearerToken or WithBasicAuth, or else WithoutAuth: whoever can post decides what pages")
+	}
+	return c, nil
+}
+
+// WithBearerToken lets in who sends this token in Authorization: Bearer. Together with [WithBasicAuth], either will do.
+func WithBearerToken(token secret.Text) Option {
+	return func(c *config) error {
+		if text, err := input.Text(token.Reveal()); err != nil || text == "" || text != token.Reveal() {
+			return errors.New("alertmanager: WithBearerToken needs a token without white space")
+		}
+		c.token = token
+		return nil
+	}
+}
+
+// WithBasicAuth lets in who sends these credentials as HTTP Basic authentication.
+func WithBasicAuth(user string, password secret.Text) Option {
+	return func(c *config) error {
+		if user == "" || strings.Contains(user, ":") || password.IsZero() {
+			return errors.New("alertmanager: WithBasicAuth needs a user, without a colon, and a password")
+		}
+		c.user, c.password = secret.New(user), password
+		return nil
+	}
+}
+
+// WithoutAuth lets in whoever comes: for a handler behind a check of the caller's own, or one that only this machine
+// reaches.
+func WithoutAuth() Option {
+	return func(c *config) error {
+		c.open = true
+		return nil
+	}
+}
+
+// WithNameLabels sets the labels of which the first that an alert has is its name. It is alertname unless it is set.
+func WithNameLabels(labels ...string) Option {
+	return func(c *config) (err error) {
+		c.nameLabels, err = names("WithNameLabels", labels)
+		return err
+	}
+}
+
+// WithHostLabels sets the labels of which the first that an alert has is its host: host, hostname, nodename, node and
+// instance unless it is set. Alerts without any are from the Notifier's host.
+func WithHostLabels(labels ...string) Option {
+	return func(c *config) (err error) {
+		c.hostLabels, err = names("WithHostLabels", labels)
+		return err
+	}
+}
+
+// WithSeverity sets the label that holds an alert's severity, and the values that make no sound, in whatever case. It is
+// severity, with info, none, debug and warning, unless it is set. Without values, every alert makes a sound.
+func WithSeverity(label string, passive ...string) Option {
+	return func(c *config) error {
+		if label == "" || slices.Contains(passive, "") {
+			return errors.New("alertmanager: WithSeverity: a label or a value is empty")
+		}
+		c.severityLabel, c.passive = label, nil
+		for _, value := range passive {
+			c.passive = append(c.passive, strings.ToLower(value))
+		}
+		return nil
+	}
+}
+
+// WithResolvedPriority sets the priority of a page that says that all is well again. It is passive unless it is set.
+func WithResolvedPriority(p relayclient.Priority) Option {
+	return func(c *config) error {
+		if p != relayclient.TimeSensitive && p != relayclient.Passive {
+			return fmt.Errorf("alertmanager: WithResolvedPriority: %v: use TimeSensitive or Passive", p)
+		}
+		c.resolved = p
+		return nil
+	}
+}
+
+// WithLogger logs to logger. The default is slog.Default at the time of each line.
+func WithLogger(logger *slog.Logger) Option {
+	return func(c *config) error {
+		c.logger = logger
+		return nil
+	}
+}
+
+// WithTimeout bounds what a webhook waits for its page. It is [DefaultTimeout] unless it is set.
+func WithTimeout(d time.Duration) Option {
+	return func(c *config) error {
+		if d <= 0 {
+			return fmt.Errorf("alertmanager: timeout %v: must be positive", d)
+		}
+		c.timeout = d
+		return nil
+	}
+}
+
+func names(option string, labels []string) ([]string, error) {
+	if len(labels) == 0 || slices.Contains(labels, "") {
+		return nil, fmt.Errorf("alertmanager: %s needs names of labels", option)
+	}
+	return slices.Clone(labels), nil
+}
