@@ -281,7 +281,9 @@ func TestDaemonThatIsNone(t *testing.T) {
 			w.WriteHeader(400)
 			w.Write([]byte(`{"error":"<b>name</b> must be shorter"}`))
 		}, "<b>name</b> must be shorter"},
-		{"a redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, s.URL+"/subscriptions", http.StatusTemporaryRedirect) }, "could not be reached"},
+		{"a redirect", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, s.URL+"/subscriptions", http.StatusTemporaryRedirect)
+		}, "could not be reached"},
 		{"nobody", nil, "could not be reached"},
 	} {
 		daemon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
