@@ -108,6 +108,7 @@ type groupPage struct {
 	alert            payload.Alert
 	priority         relayclient.Priority
 	groupKey         string
+	members          []member // those that fire
 	firing, resolved int
 	truncated        uint64
 }
@@ -139,10 +140,15 @@ func (h *Handler) read(ctx context.Context, w http.ResponseWriter, r *http.Reque
 		h.log().LogAttrs(ctx, slog.LevelWarn, "a template failed, so the page says what it would say without", slog.String("name", alert.Name), slog.Any("error", err))
 	}
 	alert.RunID = h.runs.of(g)
-	return groupPage{
-		alert: alert, priority: h.config.priority(g), groupKey: strings.Clone(g.GroupKey),
-		firing: len(g.Alerts.Firing()), resolved: len(g.Alerts.Resolved()), truncated: g.TruncatedAlerts,
-	}, 0, nil
+	firing := g.Alerts.Firing()
+	p := groupPage{
+		alert: alert, priority: h.config.priority(g), groupKey: g.GroupKey, members: members(firing),
+		firing: len(firing), resolved: len(g.Alerts.Resolved()), truncated: g.TruncatedAlerts,
+	}
+	if len(firing) > 0 && h.runs.isLess(p.groupKey, p.members, p.truncated) {
+		p.priority = h.config.resolved // good news, though not all of it
+	}
+	return p, 0, nil
 }
 
 // page pages, and answers what became of it.
@@ -161,7 +167,7 @@ func (h *Handler) page(ctx context.Context, w http.ResponseWriter, p groupPage) 
 	}
 	if accepted > 0 {
 		if p.firing > 0 {
-			h.runs.paged(p.groupKey, p.alert.RunID)
+			h.runs.paged(p.groupKey, p.alert.RunID, p.members, p.truncated)
 		}
 		h.log().LogAttrs(ctx, slog.LevelInfo, "alert group paged", attrs...)
 		answer(w, http.StatusOK, fmt.Sprintf("the relay accepted it for %d of %d phones", accepted, len(outcomes)))
@@ -206,6 +212,7 @@ func (h *Handler) refuseStranger(w http.ResponseWriter, r *http.Request) {
 	if !h.config.password.IsZero() {
 		w.Header().Add("WWW-Authenticate", `Basic realm="sealpush"`)
 	}
+	requestbody.CloseAfter(w, r) // a stranger keeps no connection
 	answer(w, http.StatusUnauthorized, "the credentials of this receiver are required: see http_config of Alertmanager, or the contact point's optional settings in Grafana")
 	h.mu.Lock()
 	h.strangers++

@@ -379,6 +379,35 @@ func TestPartlyResolved(t *testing.T) {
 	})
 }
 
+// A page that says that there are fewer alarms wakes nobody; a reminder of those that are left does.
+func TestFewerAlertsMakeNoSound(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var many, fewer []string
+		for i := range 65 {
+			many = append(many, fmt.Sprint("h", i))
+		}
+		fewer = append(fewer, "-h0")
+		fewer = append(fewer, many[1:]...)
+		for _, g := range []group{
+			groupOf("db1", "db2"),  // both
+			groupOf("-db1", "db2"), // one is resolved
+			groupOf("db2"),         // the other again, 4 hours later
+			groupOf("-db2", "db3"), // another
+			groupOf(many...),       // too many to remember
+			groupOf(fewer...),      // one less
+			groupOf("-db1", "db2"), // as after a restart: the page before is another one
+			groupOf("db2").with("groupKey", "another"),
+		} {
+			w.page(g)
+		}
+		want := []string{"time-sensitive", "passive", "time-sensitive", "time-sensitive", "time-sensitive", "time-sensitive", "time-sensitive", "time-sensitive"}
+		if got := w.priorities(); !slices.Equal(got, want) {
+			t.Errorf("priorities %v, want %v", got, want)
+		}
+	})
+}
+
 func TestSeverityDecidesThePriority(t *testing.T) {
 	severity := func(host, value string) group {
 		return groupOf(host).alert(0, "labels", map[string]any{"alertname": host, "severity": value, "team": value}).with("groupKey", host)
