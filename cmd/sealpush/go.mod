@@ -11,6 +11,7 @@ require (
 	github.com/prometheus/client_model v0.6.3
 	github.com/prometheus/common v0.74.0
 	github.com/sealpush/sealpush v0.0.0
+	github.com/sealpush/sealpush/webphone v0.0.0
 	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d
 	golang.org/x/net v0.62.0
 	golang.org/x/sys v0.50.0
@@ -20,6 +21,7 @@ require (
 
 require (
 	github.com/MicahParks/jwkset v0.11.4 // indirect
+	github.com/SherClockHolmes/webpush-go v1.4.0 // indirect
 	github.com/cloudflare/circl v1.6.5 // indirect
 	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
@@ -44,4 +46,7 @@ require (
 	modernc.org/memory v1.12.1 // indirect
 )
 
-replace github.com/sealpush/sealpush => ../..
+replace (
+	github.com/sealpush/sealpush => ../..
+	github.com/sealpush/sealpush/webphone => ../../webphone
+)

@@ -31,30 +31,43 @@ var clientIDPattern = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 type relayOptions struct {
 	addr, baseURL, clientID, metrics string
 	apple                            apple
+	web                              web
 }
 
 func relayCommand() command {
 	return command{
 		name:    "relay",
-		summary: "run both reference relays, or a small self-hosted one that forwards to Apple",
+		summary: "run both reference relays, or a small self-hosted one for browsers and for Apple's phones",
 		usage:   "[flags]",
 		text: `It runs both relays, and the token service of one of them, on a single port and with everything in memory. It prints where
 each is, a [push_relay] table for a bridge's common.toml, and the curl lines of a test by hand, ready to be pasted. GET / says
 what arrived. No phone is woken: the relays play Apple's and Google's part themselves, and sealpush phone fetches its alerts
 at /inbox. Control-C stops it.
 
-With a key of Apple's the sealed relay is a real one, small and self-hosted:
+With -web the sealed relay is a real one, small and self-hosted, which pages browsers by Web Push. It serves the web phone at
+/phone, and what that and sealpush pair need: subscriptions and mailboxes. Subscriptions, keys and what the relay remembers
+are in a file in -state, so that a restart loses nobody. A link with the invitation lets a browser subscribe; it is printed on
+a terminal, or with -show-invitation. Browsers subscribe over https only, or on the same machine: put TLS in front, and give
+its address with -url.
+
+    sealpush relay -web -url https://relay.example
+
+With a key of Apple's it forwards to Apple's phones, with or without -web:
 
     sealpush relay -apns-key AuthKey_ABC1234567.p8 -apns-team DEF7654321 -topic com.example.app`,
 		setup: func(s *settings) runFunc {
 			var opts relayOptions
 			s.flags.StringVar(&opts.addr, "addr", "127.0.0.1:8080", "`address` to listen on; port 0 takes a free one")
 			s.flags.StringVar(&opts.baseURL, "url", "", "base `URL` by which others reach that address (default: the address itself)")
-			s.flags.StringVar(&opts.clientID, "client", "bridge-home-office", "`id` of the bridge that may push")
+			s.flags.StringVar(&opts.clientID, "client", "bridge-home-office", "without -web: `id` of the bridge that may push")
 			s.flags.StringVar(&opts.metrics, "metrics", "", "`address` on which to serve Prometheus GET /metrics, apart from all others (default: nowhere)")
 			opts.apple.addFlags(s.flags)
+			opts.web.addFlags(s)
 			return func(ctx context.Context, args []string) error {
 				if err := noArguments(args); err != nil {
+					return err
+				}
+				if err := opts.web.check(s); err != nil {
 					return err
 				}
 				return opts.run(ctx)
@@ -70,6 +83,11 @@ func (opts relayOptions) run(ctx context.Context) error {
 	}
 	if opts.baseURL != "" && !isBaseURL(opts.baseURL) {
 		return usagef("-url takes an http or https URL, without credentials or query")
+	}
+	if opts.web.on {
+		if err := checkOrigin(opts.baseURL); err != nil {
+			return err
+		}
 	}
 	forwarder, err := opts.apple.forwarder()
 	if err != nil {
@@ -87,12 +105,17 @@ func (opts relayOptions) run(ctx context.Context) error {
 	var observed []relay.Option
 	metricsURL := "" // where they are served
 	if opts.metrics != "" {
-		state, err := relay.NewMemoryState(relay.DefaultMaxDevices)
-		if err != nil {
-			return err
+		var devices func() int // nil with -web: the state is a database
+		if !opts.web.on {
+			state, err := relay.NewMemoryState(relay.DefaultMaxDevices)
+			if err != nil {
+				return err
+			}
+			devices = state.Devices
+			observed = append(observed, relay.WithState(state))
 		}
-		m := newMetrics(state.Devices)
-		observed = []relay.Option{relay.WithState(state), relay.WithObserver(m.observe)}
+		m := newMetrics(devices)
+		observed = append(observed, relay.WithObserver(m.observe))
 		serving, stop := context.WithCancel(ctx)
 		defer stop()
 		if metricsURL, err = serveMetrics(serving, opts.metrics, m); err != nil {
@@ -103,52 +126,70 @@ func (opts relayOptions) run(ctx context.Context) error {
 	mux := http.NewServeMux()
 	server := newRelayServer(logged(mux))
 	alerts := &counter{}
-	inbox := "" // where there is one
+	mux.Handle(sealedPath, http.StripPrefix(sealedPath, alerts))
+	mux.Handle("/pair", relay.PairPage())
+	g := guide{Base: baseURL, Sealed: baseURL + sealedPath, Destination: opts.apple.destination(), Metrics: metricsURL}
 	if forwarder != nil {
 		defer forwarder.Close()
+		association, err := relay.AppSiteAssociation(opts.apple.team + "." + opts.apple.topic)
+		if err != nil {
+			return err
+		}
+		mux.Handle("/.well-known/apple-app-site-association", association)
+	}
+	switch {
+	case opts.web.on:
+		var fallback relay.Forwarder // a nil *apns.Forwarder would be one
+		if forwarder != nil {
+			fallback = forwarder
+		}
+		web, err := opts.web.open(ctx, baseURL, fallback)
+		if err != nil {
+			return err
+		}
+		defer web.close()
+		sealed, err := relay.New(append(observed, relay.WithForwarder(web.forwarder), relay.WithState(web.state))...)
+		if err != nil {
+			return err
+		}
+		defer sealed.Close()
+		alerts.next = sealed
+		web.mount(mux)
+		server.RegisterOnShutdown(web.mailboxes.Close) // or those who wait for mail would hold it up
+		if g.Invitation, err = opts.web.invitationLink(baseURL, web.invitation); err != nil {
+			return err
+		}
+		g.Web, g.Destination = true, opts.web.destination(opts.apple)
+	case forwarder != nil:
 		sealed, err := relay.New(append(observed, relay.WithForwarder(forwarder))...)
 		if err != nil {
 			return err
 		}
 		defer sealed.Close()
 		alerts.next = sealed
-		association, err := relay.AppSiteAssociation(opts.apple.team + "." + opts.apple.topic)
-		if err != nil {
-			return err
-		}
-		mux.Handle("/.well-known/apple-app-site-association", association)
-	} else {
+	default:
 		sealed := relaytest.NewUnstartedRelay(relaytest.WithoutRequests(), relaytest.WithRelay(observed...))
 		defer sealed.Close()
 		alerts.next = sealed
-		inbox = baseURL + inboxPath
+		g.Inbox = baseURL + inboxPath
 		mux.Handle(inboxPath, sealed.InboxHandler())
 		// Or a phone that waits for alerts would hold it up. On their way to Apple, alerts are waited for: no daemon
 		// posts them again.
 		server.RegisterOnShutdown(sealed.Close)
 	}
-	bridge := relaytest.NewUnstartedBridgeService(baseURL+tokenPath, baseURL+pushPath)
-	defer bridge.Close()
-
-	mux.Handle(sealedPath, http.StripPrefix(sealedPath, alerts))
-	mux.Handle(tokenPath+"/", http.StripPrefix(tokenPath, bridge.TokenHandler()))
-	mux.Handle(pushPath+"/", http.StripPrefix(pushPath, bridge.RelayHandler()))
-	mux.Handle("/pair", relay.PairPage())
-	mux.Handle("GET /{$}", arrivals(alerts, bridge, opts.clientID))
+	if !opts.web.on { // bridges are for trying out, not for the public
+		bridge := relaytest.NewUnstartedBridgeService(baseURL+tokenPath, baseURL+pushPath)
+		defer bridge.Close()
+		mux.Handle(tokenPath+"/", http.StripPrefix(tokenPath, bridge.TokenHandler()))
+		mux.Handle(pushPath+"/", http.StripPrefix(pushPath, bridge.RelayHandler()))
+		mux.Handle("GET /{$}", arrivals(alerts, bridge, opts.clientID))
+		g.Token, g.Push = bridge.TokenURL, bridge.RelayURL
+		g.ClientID, g.ClientSecret = opts.clientID, bridge.AddClient(opts.clientID).Reveal()
+	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(netutil.LimitListener(listener, maxConnections)) }()
 
-	if err := printGuide(os.Stdout, guide{
-		Base:         baseURL,
-		Sealed:       baseURL + sealedPath,
-		Destination:  opts.apple.destination(),
-		Inbox:        inbox,
-		Token:        bridge.TokenURL,
-		Push:         bridge.RelayURL,
-		Metrics:      metricsURL,
-		ClientID:     opts.clientID,
-		ClientSecret: bridge.AddClient(opts.clientID).Reveal(),
-	}); err != nil {
+	if err := printGuide(os.Stdout, g); err != nil {
 		return errors.Join(err, server.Close())
 	}
 	select {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -60,10 +61,20 @@ func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.next.ServeHTTP(w, r)
 }
 
+// loggedPath is a path without the device token or the mailbox that it ends with: whoever knows one can use it.
+func loggedPath(path string) string {
+	for _, prefix := range []string{"/subscriptions/", "/mailboxes/"} {
+		if strings.HasPrefix(path, prefix) {
+			return prefix + "…"
+		}
+	}
+	return path
+}
+
 // logged logs each request with the status of its answer.
 func logged(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		method, path := r.Method, r.URL.Path
+		method, path := r.Method, loggedPath(r.URL.Path)
 		recorder := &statusRecorder{ResponseWriter: w, status: http.StatusOK}
 		next.ServeHTTP(recorder, r)
 		slog.Info("request", "method", method, "path", path, "status", recorder.status)

@@ -11,7 +11,30 @@ import (
 type guide struct {
 	Base, Sealed, Destination, Inbox, Token, Push, Metrics string
 	ClientID, ClientSecret                                 string
+
+	Web        bool
+	Invitation string // a link, or "" where it is not to be shown
 }
+
+var webGuideTemplate = template.Must(template.New("web guide").Parse(`Sealed relay    {{.Sealed}}
+  forwards to   {{.Destination}}
+Web phone       {{.Base}}/phone{{with .Metrics}}
+Metrics         {{.}}{{end}}
+{{with .Invitation}}Invitation      {{.}}
+{{else}}Invitation      is in the link that -show-invitation prints
+{{end}}{{if not .Reachable}}
+Browsers subscribe over https only, or on the same machine: put TLS in front, and give its address with -url.
+{{end}}
+Open the invitation on the phone: it lets a browser subscribe, so treat it as a password. Then pair the phone where the
+alerts come from:
+
+    sealpush pair -relay-url {{.Sealed}} -registry devices.json
+
+Ready. Control-C stops it.
+`))
+
+// Reachable reports whether browsers subscribe at the relay.
+func (g guide) Reachable() bool { return subscribable(g.Base) }
 
 // The curl lines are those of the bridge protocol's manual test, with sed in jq's place, which not everybody has. They
 // carry no comments, at which an interactive zsh would stumble.
@@ -61,7 +84,11 @@ Ready. Control-C stops it.
 // printGuide writes all at once, for whoever reads it while the relay runs.
 func printGuide(w io.Writer, g guide) error {
 	var text bytes.Buffer
-	if err := guideTemplate.Execute(&text, g); err != nil {
+	form := guideTemplate
+	if g.Web {
+		form = webGuideTemplate
+	}
+	if err := form.Execute(&text, g); err != nil {
 		return err
 	}
 	_, err := text.WriteTo(w)

@@ -21,7 +21,7 @@ import (
 // device token can be among them, and nobody can add to them. Two counters, two histograms and a gauge are no reason to
 // have the Prometheus client's modules in the tool, protocol buffers among them; the tests read the text with its parser.
 type metrics struct {
-	devices func() int
+	devices func() int // nil where they are not counted
 
 	mu            sync.Mutex
 	posts         map[string]uint64    // by result
@@ -58,7 +58,6 @@ func (m *metrics) observe(o relay.Observation) {
 
 // ServeHTTP writes the metrics.
 func (m *metrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	devices := m.devices()
 	var text bytes.Buffer
 	family := func(name, kind, help string) {
 		fmt.Fprintf(&text, "# HELP %s %s\n# TYPE %[1]s %[3]s\n", name, help, kind)
@@ -77,8 +76,10 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	family("sealpush_relay_forward_duration_seconds", "histogram", "How long the push service took.")
 	m.pushedSeconds.write(&text, "sealpush_relay_forward_duration_seconds")
 	m.mu.Unlock()
-	family("sealpush_relay_devices", "gauge", "Devices that the relay remembers now: those of the last half hour, usually.")
-	fmt.Fprintf(&text, "sealpush_relay_devices %d\n", devices)
+	if m.devices != nil {
+		family("sealpush_relay_devices", "gauge", "Devices that the relay remembers now: those of the last half hour, usually.")
+		fmt.Fprintf(&text, "sealpush_relay_devices %d\n", m.devices())
+	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	text.WriteTo(w)
 }

@@ -1,0 +1,3 @@
+// Package notifytest holds the tests of package notifypage with the real github.com/nikoksr/notify, in a module of their
+// own, because that module brings many others.
+package notifytest
