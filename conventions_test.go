@@ -3,6 +3,7 @@ package sealpush_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -23,6 +24,7 @@ import (
 	"github.com/sealpush/sealpush/pushauth/verify"
 	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/relay/apns"
+	"github.com/sealpush/sealpush/relay/webpush"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/bridge"
 	"github.com/sealpush/sealpush/relayclient/pairing"
@@ -138,8 +140,12 @@ func TestConventionsNilOption(t *testing.T) {
 		"alertmanager":    func() error { _, err := alertmanager.New(notifier, nil); return err },
 		"NewBridge":       func() error { _, err := relay.NewBridge(nil); return err },
 		"NewTokenService": func() error { _, err := relay.NewTokenService(nil); return err },
-		"apns":            func() error { _, err := apns.New(&apns.Key{}, "topic", nil); return err },
-		"slogpage":        func() error { _, err := slogpage.New(notifier, slog.DiscardHandler, nil); return err },
+		"webpush": func() error {
+			_, err := webpush.New(webpush.GenerateKey(), "mailto:ops@example.com", webpush.NewMemoryStore(), nil)
+			return err
+		},
+		"apns":     func() error { _, err := apns.New(&apns.Key{}, "topic", nil); return err },
+		"slogpage": func() error { _, err := slogpage.New(notifier, slog.DiscardHandler, nil); return err },
 	} {
 		if err := construct(); err == nil || !strings.HasSuffix(err.Error(), "an option is nil") {
 			t.Errorf("%s: %v", name, err)
@@ -200,6 +206,17 @@ func TestConventionsNilContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	browsers, err := webpush.New(webpush.GenerateKey(), "mailto:ops@example.com", webpush.NewMemoryStore())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer browsers.Close()
+	unregistered := func(err error) error {
+		if failure, ok := errors.AsType[*relay.ForwardError](err); ok && failure.Status == http.StatusGone {
+			return nil
+		}
+		return fmt.Errorf("%v instead of 410", err)
+	}
 	for _, call := range []struct {
 		name string
 		do   func() error
@@ -226,6 +243,12 @@ func TestConventionsNilContext(t *testing.T) {
 		{"bridge.Client.Notify", func() error { return waker.Notify(none, bridge.Notification{Title: "t", Body: "b"}).Err }},
 		{"bridge.Client.HandleMessage", func() error { _, err := waker.HandleMessage(none, []byte(`{}`)); return err }},
 		{"bridge.Client.Unregister", func() error { return waker.Unregister(none, secret.New(phone.PushToken())) }},
+		{"webpush.Forwarder.Forward", func() error {
+			return unregistered(browsers.Forward(none, relay.Envelope{Device: secret.New(phone.PushToken())}))
+		}},
+		{"webpush.Forwarder.ForwardDigest", func() error {
+			return unregistered(browsers.ForwardDigest(none, secret.New(phone.PushToken())))
+		}},
 		{"Outbox.Send", func() error { return outbox.Send(none, []byte("{}")) }},
 	} {
 		func() {

@@ -20,8 +20,9 @@
 // firing alerts come last, because a phone with little room loses the first lines. Options change these rules, and
 // [WithTemplate] replaces what they say.
 //
-// A group makes a sound, unless the label severity of all its firing alerts is info, none, debug or warning. So does
-// no group that is resolved.
+// A group makes a sound, unless the label severity of all its firing alerts is info, none, debug or warning. A group
+// that is resolved makes none, nor does one of which some alerts have been resolved since its last page and none was
+// added.
 //
 // # Repetitions
 //

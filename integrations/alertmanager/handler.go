@@ -17,12 +17,12 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// MaxBody is how many bytes a webhook may post: some four thousand alerts.
+// MaxBody is how many bytes a webhook may post: some ten thousand alerts.
 const MaxBody = 4 << 20
 
 // How many webhooks are served at once; others wait, and are answered 503 when their time is up.
 const (
-	maxReading = 4 // a body and what it is read into may take 20 MiB
+	maxReading = 2 // a body, and the many small alerts that it may be read into, take up to 80 MiB
 	maxPaging  = 64
 )
 
@@ -108,6 +108,7 @@ type groupPage struct {
 	alert            payload.Alert
 	priority         relayclient.Priority
 	groupKey         string
+	members          []member // those that fire
 	firing, resolved int
 	truncated        uint64
 }
@@ -139,10 +140,14 @@ func (h *Handler) read(ctx context.Context, w http.ResponseWriter, r *http.Reque
 		h.log().LogAttrs(ctx, slog.LevelWarn, "a template failed, so the page says what it would say without", slog.String("name", alert.Name), slog.Any("error", err))
 	}
 	alert.RunID = h.runs.of(g)
-	return groupPage{
-		alert: alert, priority: h.config.priority(g), groupKey: strings.Clone(g.GroupKey),
-		firing: len(g.Alerts.Firing()), resolved: len(g.Alerts.Resolved()), truncated: g.TruncatedAlerts,
-	}, 0, nil
+	p := groupPage{
+		alert: alert, priority: h.config.priority(g), groupKey: g.GroupKey, members: members(g.firing),
+		firing: len(g.firing), resolved: len(g.Alerts) - len(g.firing), truncated: g.TruncatedAlerts,
+	}
+	if p.firing > 0 && h.runs.isLess(p.groupKey, p.members, p.truncated) {
+		p.priority = h.config.resolved // good news, though not all of it
+	}
+	return p, 0, nil
 }
 
 // page pages, and answers what became of it.
@@ -161,7 +166,7 @@ func (h *Handler) page(ctx context.Context, w http.ResponseWriter, p groupPage) 
 	}
 	if accepted > 0 {
 		if p.firing > 0 {
-			h.runs.paged(p.groupKey, p.alert.RunID)
+			h.runs.paged(p.groupKey, p.alert.RunID, p.members, p.truncated)
 		}
 		h.log().LogAttrs(ctx, slog.LevelInfo, "alert group paged", attrs...)
 		answer(w, http.StatusOK, fmt.Sprintf("the relay accepted it for %d of %d phones", accepted, len(outcomes)))
@@ -206,6 +211,7 @@ func (h *Handler) refuseStranger(w http.ResponseWriter, r *http.Request) {
 	if !h.config.password.IsZero() {
 		w.Header().Add("WWW-Authenticate", `Basic realm="sealpush"`)
 	}
+	requestbody.CloseAfter(w, r) // a stranger keeps no connection
 	answer(w, http.StatusUnauthorized, "the credentials of this receiver are required: see http_config of Alertmanager, or the contact point's optional settings in Grafana")
 	h.mu.Lock()
 	h.strangers++

@@ -113,7 +113,8 @@ func WithSeverity(label string, passive ...string) Option {
 	}
 }
 
-// WithResolvedPriority sets the priority of a page that says that all is well again. It is passive unless it is set.
+// WithResolvedPriority sets the priority of a page that says that all alerts are resolved, or that some are and no other
+// came. It is passive unless it is set.
 func WithResolvedPriority(p relayclient.Priority) Option {
 	return func(c *config) error {
 		if p != relayclient.TimeSensitive && p != relayclient.Passive {

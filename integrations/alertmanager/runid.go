@@ -14,19 +14,43 @@ import (
 // MaxGroups is how many groups a [Handler] remembers, so that a resolved one has the run id of its page.
 const MaxGroups = 4096
 
+// maxMembers bounds what is remembered of a group's members.
+const maxMembers = 64
+
+// member is a hash of an alert that fires.
+type member [8]byte
+
+// members are the hashes of alerts, nil for too many.
+func members(alerts Alerts) []member {
+	if len(alerts) > maxMembers {
+		return nil
+	}
+	hashes := []member{}
+	for _, a := range alerts {
+		sum := sha256.Sum256([]byte(a.identity()))
+		hashes = append(hashes, member(sum[:8]))
+	}
+	return hashes
+}
+
 // runID is a hash of a group's key and of what makes its page another one.
 func runID(groupKey string, alerts Alerts, truncated uint64) string {
-	members := make([]string, len(alerts))
+	identities := make([]string, len(alerts))
 	for i, a := range alerts {
-		members[i] = fmt.Sprintf("%q %s", a.fingerprint(), a.StartsAt.UTC().Format(time.RFC3339Nano))
+		identities[i] = a.identity()
 	}
-	slices.Sort(members)
+	slices.Sort(identities)
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%q %d\n", groupKey, truncated)
-	for _, member := range slices.Compact(members) { // the two of a pair that share a configuration may post one twice
-		fmt.Fprintln(hash, member)
+	for _, identity := range slices.Compact(identities) {
+		fmt.Fprintln(hash, identity)
 	}
 	return hex.EncodeToString(hash.Sum(nil)[:16])
+}
+
+// identity tells an alert, and one time that it fires, from all others.
+func (a Alert) identity() string {
+	return fmt.Sprintf("%q %s", a.fingerprint(), a.StartsAt.UTC().Format(time.RFC3339Nano))
 }
 
 // fingerprint is the sender's, or for one that sends none a text of all labels.
@@ -49,14 +73,16 @@ type runs struct {
 }
 
 type run struct {
-	key [sha256.Size]byte // of the group's key
-	id  string
+	key       [sha256.Size]byte // of the group's key
+	id        string
+	members   []member // of the page, nil if it has too many
+	truncated uint64
 }
 
 // of returns the run id of a group's page.
 func (r *runs) of(g *Group) string {
 	if !g.resolved() {
-		return runID(g.GroupKey, g.Alerts.Firing(), g.TruncatedAlerts)
+		return runID(g.GroupKey, g.firing, g.TruncatedAlerts)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,23 +92,37 @@ func (r *runs) of(g *Group) string {
 	return runID(g.GroupKey, g.Alerts, 0)
 }
 
+// isLess reports whether the page that was accepted last for a group had all members of this one, and more.
+func (r *runs) isLess(groupKey string, fewer []member, truncated uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.byKey[sha256.Sum256([]byte(groupKey))]
+	if e == nil || fewer == nil {
+		return false
+	}
+	last := e.Value.(*run)
+	for _, m := range fewer {
+		if !slices.Contains(last.members, m) {
+			return false
+		}
+	}
+	return len(fewer) < len(last.members) && truncated == 0 && last.truncated == 0
+}
+
 // paged notes that a page was accepted.
-func (r *runs) paged(groupKey, id string) {
+func (r *runs) paged(groupKey, id string, members []member, truncated uint64) {
 	key := sha256.Sum256([]byte(groupKey))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byKey == nil {
 		r.byKey = map[[sha256.Size]byte]*list.Element{}
 	}
-	if e := r.byKey[key]; e != nil {
-		e.Value.(*run).id = id
-		r.order.MoveToFront(e)
-		return
-	}
-	if r.order.Len() >= MaxGroups {
+	if old := r.byKey[key]; old != nil {
+		r.order.Remove(old)
+	} else if r.order.Len() >= MaxGroups {
 		oldest := r.order.Back()
 		delete(r.byKey, oldest.Value.(*run).key)
 		r.order.Remove(oldest)
 	}
-	r.byKey[key] = r.order.PushFront(&run{key, id})
+	r.byKey[key] = r.order.PushFront(&run{key, id, members, truncated})
 }

@@ -22,7 +22,9 @@ import (
 var runners = map[string]func(*testing.T, *trial){
 	"Before you start": func(t *testing.T, try *trial) {
 		try.run(t, try.next(t))
-		try.start(t, try.next(t))
+		pair := try.next(t)
+		pair.text = strings.TrimSpace(pair.text) + "; echo pair has ended\n" // until then, it reads what is typed
+		try.start(t, pair)
 		try.terminal.program.Await(t, "Control-C stops it")
 		try.phone = newTerminal(try.t, try.home)
 		try.start(t, try.next(t))
@@ -30,6 +32,7 @@ var runners = map[string]func(*testing.T, *trial){
 		try.terminal.program.Await(t, `(?s)Fingerprint  `+fingerprint+`.*Type yes`)
 		try.terminal.write(t, "yes")
 		try.terminal.program.Await(t, "The relay accepted a test alert")
+		try.terminal.program.Await(t, "^pair has ended$")
 		try.phone.program.Await(t, "TEST     test on monitor")
 	},
 	"Prometheus Alertmanager": func(t *testing.T, try *trial) {
@@ -46,6 +49,25 @@ var runners = map[string]func(*testing.T, *trial){
 	"Grafana": func(t *testing.T, try *trial) {
 		try.run(t, try.next(t))
 		try.shows(t, try.nextOutput(t))
+	},
+	"On a server":            onAServer,
+	"systemd":                systemd,
+	"restic and Borg":        resticAndBorg,
+	"smartd":                 smartd,
+	"mdadm":                  mdadm,
+	"apcupsd":                apcupsd,
+	"unattended-upgrades":    unattendedUpgrades,
+	"GitHub Actions":         githubActions,
+	"GitLab CI":              gitlabCI,
+	"Kubernetes":             kubernetes,
+	"log/slog":               inAGoProgram,
+	"robfig/cron and gocron": inAGoProgram,
+	"nikoksr/notify":         inAGoProgram,
+	"Metrics of the pager itself": func(t *testing.T, try *trial) {
+		try.run(t, try.next(t))
+		try.await(t, "measured.log", "^Ready")
+		try.run(t, try.next(t))
+		try.terminal.program.Await(t, regexp.QuoteMeta(`sealpush_relay_posts_total{result="forwarded"} 0`))
 	},
 }
 
@@ -127,7 +149,7 @@ func newTrial(t *testing.T) *trial {
 	t.Helper()
 	try := &trial{t: t, home: t.TempDir()}
 	var ports []string
-	for _, port := range []string{"8080", "9099", "9093"} {
+	for _, port := range []string{"8080", "9099", "9093", "8081", "9464"} {
 		ports = append(ports, "127.0.0.1:"+port, freeAddress(t))
 	}
 	try.ports = strings.NewReplacer(ports...)

@@ -1,4 +1,4 @@
-// Package program runs the examples as processes, for their tests.
+// Package program runs programs as processes, for tests.
 package program
 
 import (

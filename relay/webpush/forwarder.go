@@ -167,6 +167,9 @@ func (f *Forwarder) ForwardDigest(ctx context.Context, device secret.Text) error
 
 // route sends a message to a browser, or lets the fallback do what it does for a device token that no browser has.
 func (f *Forwarder) route(ctx context.Context, token secret.Text, m message, fallback func() error) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	name, err := deviceName(token.Reveal())
 	if err != nil {
 		if f.fallback != nil {
