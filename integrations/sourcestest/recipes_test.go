@@ -281,7 +281,7 @@ func mdadm(t *testing.T, try *trial) {
 	s.write(t, "etc/mdadm/mdadm.conf", "HOMEHOST <system>\n", 0o644)
 	s.write(t, "proc/mdstat", "Personalities : [raid1]\nunused devices: <none>\n", 0o444)
 	s.setUp(t, try.next(t))
-	runs(t, s.command(t, nil, monitor, "--monitor", "--oneshot", "--config="+s.path("etc/mdadm/mdadm.conf"), "/dev/md0"), 0)
+	runs(t, s.command(t, nil, monitor, "--monitor", "--oneshot", "--config="+s.path("etc/mdadm/mdadm.conf"), "/dev/md7"), 0)
 	s.shows(t, try.nextOutput(t))
 	for event, pages := range map[string]bool{"Fail": true, "TestMessage": true, "RebuildStarted": false, "Rebuild20": false, "NewArray": false} {
 		runs(t, s.command(t, nil, s.path("usr/local/sbin/mdadm-page"), event, "/dev/"+event, "/dev/sdb1"), 0)

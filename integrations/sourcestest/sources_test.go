@@ -50,6 +50,12 @@ var runners = map[string]func(*testing.T, *trial){
 		try.run(t, try.next(t))
 		try.shows(t, try.nextOutput(t))
 	},
+	"Metrics of the pager itself": func(t *testing.T, try *trial) {
+		try.run(t, try.next(t))
+		try.await(t, "measured.log", "^Ready")
+		try.run(t, try.next(t))
+		try.terminal.program.Await(t, regexp.QuoteMeta(`sealpush_relay_posts_total{result="forwarded"} 0`))
+	},
 	"On a server":            onAServer,
 	"systemd":                systemd,
 	"restic and Borg":        resticAndBorg,
@@ -63,12 +69,6 @@ var runners = map[string]func(*testing.T, *trial){
 	"log/slog":               inAGoProgram,
 	"robfig/cron and gocron": inAGoProgram,
 	"nikoksr/notify":         inAGoProgram,
-	"Metrics of the pager itself": func(t *testing.T, try *trial) {
-		try.run(t, try.next(t))
-		try.await(t, "measured.log", "^Ready")
-		try.run(t, try.next(t))
-		try.terminal.program.Await(t, regexp.QuoteMeta(`sealpush_relay_posts_total{result="forwarded"} 0`))
-	},
 }
 
 func TestSourcesBlocks(t *testing.T) {
