@@ -104,7 +104,9 @@ func (p profile) newTab(t *testing.T, origin, subscription string) *tab {
 // suppliedSubscription is a script that stands in for the browser's way to a push service, and for nothing else.
 func suppliedSubscription(subscription string) string {
 	return `(() => {
-	if (!globalThis.PushManager) return;
+	if (!globalThis.PushManager || !navigator.serviceWorker) return;
+	globalThis.shown = 0; // how often the worker has said that it has shown something
+	navigator.serviceWorker.addEventListener("message", (event) => { if (event.data?.type === "alerts") shown++; });
 	const given = ` + subscription + `;
 	const made = () => ({ ...given, expirationTime: null, toJSON: () => ({ ...given, expirationTime: null }),
 		unsubscribe: async () => { localStorage.removeItem("subscribed"); return true; } });
@@ -216,19 +218,35 @@ func (b *tab) says(id, text string) {
 
 func (b *tab) click(id string) {
 	b.t.Helper()
-	b.visible(id)
-	b.do(chromedp.Click(chromedp.ID(id)))
+	b.clickOn("#" + id)
+}
+
+// clickOn clicks the first element of a selector with the mouse, once it is there to be clicked.
+func (b *tab) clickOn(selector string) {
+	b.t.Helper()
+	quoted, _ := json.Marshal(selector)
+	b.await(`(() => {
+		const e = document.querySelector(` + string(quoted) + `);
+		if (!e?.checkVisibility() || e.disabled) return false;
+		e.scrollIntoView({ block: "center", behavior: "instant" });
+		const { x, y, width, height } = e.getBoundingClientRect();
+		globalThis.target = [x + width / 2, y + height / 2];
+		return e.contains(document.elementFromPoint(...target));
+	})()`)
+	at := eval[[]float64](b, `target`)
+	b.do(chromedp.MouseClickXY(at[0], at[1]))
 }
 
 // fill types a text into a field, in place of what is in it.
 func (b *tab) fill(id, text string) {
 	b.t.Helper()
 	b.visible(id)
-	b.do(chromedp.SetValue(chromedp.ID(id), text))
+	quoted, _ := json.Marshal(text)
+	eval[bool](b, `(() => { document.getElementById("`+id+`").value = `+string(quoted)+`; return true; })()`)
 }
 
-// push hands the worker a message, as the browser's push service does.
-func (b *tab) push(message []byte) {
+// deliver hands the worker a message, as the browser's push service does.
+func (b *tab) deliver(message []byte) {
 	b.t.Helper()
 	b.mu.Lock()
 	registration := b.registration
@@ -239,6 +257,18 @@ func (b *tab) push(message []byte) {
 		})
 		return err
 	})
+}
+
+// push delivers messages and waits until the worker has shown something for each.
+//
+// Nobody must ask for the notifications meanwhile: Chromium forgets one that is asked for before it is on the screen.
+func (b *tab) push(messages ...[]byte) {
+	b.t.Helper()
+	before := eval[int](b, "shown")
+	for _, message := range messages {
+		b.deliver(message)
+	}
+	b.await(fmt.Sprintf("shown >= %d", before+len(messages)))
 }
 
 // A notification is one that the browser shows.
@@ -254,11 +284,14 @@ func (b *tab) notifications() []notification {
 		.then((all) => all.map(({title, body, tag, silent, data}) => ({title, body, tag, silent, data})))`)
 }
 
-// notified waits until so many notifications are shown, and returns them.
+// notified returns the notifications that are shown, of which there must be so many.
 func (b *tab) notified(n int) []notification {
 	b.t.Helper()
-	b.await(fmt.Sprintf(`navigator.serviceWorker.ready.then((r) => r.getNotifications()).then((all) => all.length >= %d)`, n))
-	return b.notifications()
+	shown := b.notifications()
+	if len(shown) != n {
+		b.t.Fatalf("shows %d notifications, not %d: %+v\n%s", len(shown), n, shown, b.state())
+	}
+	return shown
 }
 
 // stopWorker ends the worker, so that the next push starts it.
@@ -276,6 +309,7 @@ func inWorker[T any](b *tab, script string) T {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
 	for {
+		eval[bool](b, `navigator.serviceWorker.ready.then((r) => { r.active.postMessage({}); return true; })`) // starts it
 		infos, err := chromedp.CallBrowser(ctx, target.GetTargets, target.GetTargetsParams{})
 		if err != nil {
 			b.t.Fatal(err)
@@ -347,4 +381,19 @@ func (b *tab) picture(name string) {
 		}
 	}
 	b.see(looks[2])
+}
+
+// pictureOf takes one element of the page, 1280 px wide and light, for the documents.
+func (b *tab) pictureOf(id string) {
+	b.t.Helper()
+	if *screenshots == "" {
+		return
+	}
+	shot, err := chromedp.Run(b.ctx, chromedp.Screenshot(chromedp.ID(id)))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(*screenshots, "only-"+id+".png"), shot, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
 }

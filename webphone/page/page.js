@@ -79,6 +79,7 @@
   // ---- What is shown
 
   async function render() {
+    all = await store.alerts();
     const why = unfit();
     const mustInstall = isApple && !standalone;
     show("ios", mustInstall);
@@ -116,15 +117,19 @@
       say("request", relay.pairingRequest(phone));
       const daemons = await store.daemons();
       // Until there is a daemon, pairing is what somebody is here for.
-      byId("alerts").parentNode.insertBefore(byId("pair"), byId(daemons.length ? "phone" : "alerts"));
+      byId("alerts").parentNode.insertBefore(byId("pair"), byId(daemons.length || all.length ? "phone" : "alerts"));
       say("own-daemons", daemons.length ? daemons.map((d) => d.name).join(", ") : "no daemon that this page knows of");
     }
     say("state", phone === null ? "Not set up" : allowed() !== "granted" ? "Notifications are off" : "Ready for alerts");
-    await renderAlerts();
+    listAlerts();
   }
 
   async function renderAlerts() {
     all = await store.alerts();
+    listAlerts();
+  }
+
+  function listAlerts() {
     const now = Date.now();
     show("alerts", phone !== null || all.length > 0);
     show("none", all.length === 0);
@@ -216,12 +221,12 @@
     const { saw } = record;
     const token = phone?.deviceToken ?? "";
     const facts = [
-      ["When", time(record.received), true],
-      ["For which phone", token ? `${token.slice(0, 8)}… (a random number)` : "a random number"],
-      ["How urgent", text.oneLine(saw.priority) || "not said", true],
-      ["Which alerts are the same", text.oneLine(saw.collapseId) || "not said"],
-      ["Kind of key", text.oneLine(saw.suite) || "x25519"],
-      [`The alert: ${saw.ciphertext.length} characters, sealed`, node("span", { class: "box" }, saw.ciphertext.length > 420 ? `${text.printable(saw.ciphertext.slice(0, 420))}…` : text.printable(saw.ciphertext))],
+      ["Time", time(record.received), true],
+      ["Device token, a random number", token ? `${token.slice(0, 16)}…` : "…"],
+      ["Priority", text.oneLine(saw.priority) || "none"],
+      ["Collapse id, the same for the same alert", text.oneLine(saw.collapseId) || "none"],
+      ["Suite", text.oneLine(saw.suite) || "x25519"],
+      [`Sealed box, ${saw.ciphertext.length} characters`, node("span", { class: "box" }, saw.ciphertext.length > 420 ? `${text.printable(saw.ciphertext.slice(0, 420))}…` : text.printable(saw.ciphertext))],
     ];
     byId("saw").replaceChildren(...facts.flatMap(([name, value, words]) => [node("dt", {}, name), node("dd", { class: words ? "words" : false }, value)]));
     byId("reads").replaceChildren(node("div", { class: cardClass(record, now).replace("card ", "") }, ...card(record, now, false)));

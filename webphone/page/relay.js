@@ -143,6 +143,7 @@ const relay = (() => {
     if (put.status === 409) {
       throw new Refusal(409, "Somebody has answered this link already. If that was not you, stop sealpush pair and start it again.");
     }
+    if (put.status === 429) throw new Refusal(429, "The relay is asked too often from this network. Wait a minute, and try again.");
     if (put.status >= 300) throw new Refusal(put.status, `The relay did not take the request (${put.status}): ${said(put)}`);
     left();
     const deadline = Date.now() + 11 * 60 * 1000; // a mailbox lives for ten
