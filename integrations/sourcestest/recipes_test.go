@@ -3,7 +3,6 @@
 package sourcestest
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -152,7 +151,7 @@ func recipePrograms(t *testing.T) string {
 
 func onAServer(t *testing.T, try *trial) {
 	s := try.server(t)
-	for _, dir := range []string{"etc/systemd/system", "etc/cron.d", "etc/mdadm", "etc/apcupsd", "etc/apt/apt.conf.d", "usr/local/bin", "usr/local/sbin", "srv", "home"} {
+	for _, dir := range []string{"etc/systemd/system", "etc/cron.d", "etc/mdadm", "etc/apcupsd", "etc/apt/apt.conf.d", "usr/local/bin", "usr/local/sbin", "home"} {
 		if err := os.MkdirAll(s.path(dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -202,10 +201,18 @@ func systemd(t *testing.T, try *trial) {
 }
 
 func resticAndBorg(t *testing.T, try *trial) {
-	const install = "run the tests with .ci/recipes"
-	need(t, "restic", install)
-	need(t, "borg", install)
+	need(t, "restic", "run the tests with .ci/recipes")
+	need(t, "borg", "run the tests with .ci/recipes")
 	s := try.server(t)
+	// In memory: the programs flush each of hundreds of files to the disk.
+	memory, err := os.MkdirTemp("/dev/shm", "sealpush-sources-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(memory)
+	if err := os.Symlink(memory, s.path("srv")); err != nil {
+		t.Fatal(err)
+	}
 	s.setUp(t, try.next(t))
 	s.write(t, "home/letter", "Dear Sir or Madam", 0o644)
 	s.write(t, "etc/restic-password", "correct horse", 0o600)
@@ -326,28 +333,14 @@ func unattendedUpgrades(t *testing.T, try *trial) {
 	s.cron(t, "unattended-upgrades", 0)
 }
 
-// document parses a block of YAML into v, which has all of its members.
-func document(t *testing.T, b block, v any) {
+// document parses the section's next block, which is YAML, into v, which has all of its members.
+func (try *trial) document(t *testing.T, v any) {
 	t.Helper()
-	if b.language != "yaml" {
-		t.Fatalf("this is no YAML:\n%s", b.text)
-	}
-	decoder := yaml.NewDecoder(strings.NewReader(b.text))
+	decoder := yaml.NewDecoder(strings.NewReader(try.take(t, "yaml").text))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(v); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// take is the section's next block, of any language.
-func (try *trial) take(t *testing.T) block {
-	t.Helper()
-	if len(try.blocks) == 0 {
-		t.Fatal("the section has too few blocks")
-	}
-	b := try.blocks[0]
-	try.blocks = try.blocks[1:]
-	return b
 }
 
 func githubActions(t *testing.T, try *trial) {
@@ -363,7 +356,7 @@ func githubActions(t *testing.T, try *trial) {
 			}
 		}
 	}
-	document(t, try.take(t), &workflow)
+	try.document(t, &workflow)
 	devices, err := os.ReadFile(s.path("etc/sealpush/devices.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -418,7 +411,7 @@ func gitlabCI(t *testing.T, try *trial) {
 		Script      []string
 		AfterScript []string `yaml:"after_script"`
 	}
-	document(t, try.take(t), &jobs)
+	try.document(t, &jobs)
 	relayURL, err := os.ReadFile(s.path("etc/sealpush/relay-url"))
 	if err != nil {
 		t.Fatal(err)
@@ -439,9 +432,9 @@ func gitlabCI(t *testing.T, try *trial) {
 // The Secret is made by a kubectl that is played, and mounted as the kubelet does: as links.
 func kubernetes(t *testing.T, try *trial) {
 	s := try.server(t)
-	image := try.take(t)
+	image := try.take(t, "dockerfile")
 	tool := "/usr/local/bin/sealpush"
-	if image.language != "dockerfile" || !strings.HasSuffix(image.text, "COPY --from=sealpush /go/bin/sealpush "+filepath.Dir(tool)+"/\n") {
+	if !strings.HasSuffix(image.text, "COPY --from=sealpush /go/bin/sealpush "+filepath.Dir(tool)+"/\n") {
 		t.Errorf("the image has no %s:\n%s", tool, image.text)
 	}
 	mount := t.TempDir()
@@ -455,7 +448,7 @@ for argument; do
 done
 `)
 	s.setUp(t, try.next(t))
-	manifest := try.take(t)
+	manifest := try.take(t, "yaml")
 	// Whatever else the API knows is not its test's business.
 	var job struct {
 		APIVersion string `yaml:"apiVersion"`
@@ -489,7 +482,7 @@ done
 			} `yaml:"jobTemplate"`
 		}
 	}
-	if err := yaml.NewDecoder(bytes.NewReader([]byte(manifest.text))).Decode(&job); err != nil {
+	if err := yaml.Unmarshal([]byte(manifest.text), &job); err != nil {
 		t.Fatal(err)
 	}
 	pod := job.Spec.JobTemplate.Spec.Template.Spec
@@ -514,8 +507,6 @@ done
 // The blocks of Go run in the integrations' own tests: a test in docs sees to that.
 func inAGoProgram(t *testing.T, try *trial) {
 	for len(try.blocks) > 0 {
-		if b := try.take(t); b.language != "go" {
-			t.Errorf("this is no Go:\n%s", b.text)
-		}
+		try.take(t, "go")
 	}
 }
