@@ -31,8 +31,8 @@ type Backend struct {
 	// from another process: a path or a connection string, for instance.
 	New func(t *testing.T) string
 
-	// Open opens a store at a place, as a node of a fleet does. It is called many times for one place, also at once and
-	// in other processes, where New was not called.
+	// Open opens a store at a place, as a node of a fleet does. It is called many times for one place, also by several
+	// goroutines at once and in other processes, where New was not called.
 	Open func(t *testing.T, place string) pairing.Store
 }
 
