@@ -25,7 +25,7 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// Backend says how to get at the stores under test.
+// Backend says how to get at the stores under test. Several goroutines call its functions.
 type Backend struct {
 	// New makes an empty place to keep a registry in, which t's cleanup removes, and returns what Open needs to find it
 	// from another process: a path or a connection string, for instance.
