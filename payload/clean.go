@@ -81,7 +81,7 @@ type screen struct {
 
 const (
 	escape      = '\x1b'
-	maxForward  = 200 // columns that a cursor may skip
+	maxForward  = 200  // columns that a cursor may skip
 	maxSequence = 4096 // bytes
 )
 
