@@ -35,6 +35,19 @@ func newProfile(t *testing.T) profile {
 // openProfile starts the browser over a directory. It ends with the test.
 func openProfile(t *testing.T, dir string) profile {
 	t.Helper()
+	var failed error
+	for range 3 { // on a busy machine it ends at once, now and then
+		p, err := tryProfile(t, dir)
+		if err == nil {
+			return p
+		}
+		failed = err
+	}
+	t.Fatalf("chromium does not start: %v", failed)
+	return profile{}
+}
+
+func tryProfile(t *testing.T, dir string) (profile, error) {
 	opts := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.NoSandbox, // tests run as root in containers
 		chromedp.DisableGPU,
@@ -45,17 +58,21 @@ func openProfile(t *testing.T, dir string) profile {
 	)
 	alloc, cancelAlloc := chromedp.NewExecAllocator(context.Background(), opts...)
 	ctx, cancel := chromedp.NewContext(alloc, chromedp.WithErrorf(t.Logf))
+	// A browser lives as long as the context that it is started with, so that one must not have a deadline.
+	starting := time.AfterFunc(2*time.Minute, cancelAlloc)
+	err := chromedp.Do(ctx)
+	starting.Stop()
+	if err != nil {
+		cancel()
+		cancelAlloc()
+		return profile{}, err
+	}
 	t.Cleanup(func() {
 		chromedp.Cancel(ctx)
 		cancel()
 		cancelAlloc()
 	})
-	// A browser lives as long as the context that it is started with, so that one must not have a deadline.
-	defer time.AfterFunc(2*time.Minute, cancelAlloc).Stop()
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatalf("chromium does not start: %v", err)
-	}
-	return profile{ctx}
+	return profile{ctx}, nil
 }
 
 // allow sets what the person has answered about notifications: granted, denied or prompt.
