@@ -371,7 +371,9 @@ type stalled struct {
 	body *io.PipeWriter
 }
 
-func (s stalled) SetReadDeadline(time.Time) error { return s.body.CloseWithError(os.ErrDeadlineExceeded) }
+func (s stalled) SetReadDeadline(time.Time) error {
+	return s.body.CloseWithError(os.ErrDeadlineExceeded)
+}
 
 func TestSlowBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
