@@ -119,3 +119,17 @@ func TestExamplesUseWhatIsExported(t *testing.T) {
 func ours(path string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(path+"/", module), "/")
 }
+
+// A daemon that only sends has no module in its build for what a relay alone needs.
+func TestClientsNeedNoModuleOfRelays(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./relayclient/...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(out), "golang.org/x/crypto\n") {
+		t.Error("go list names no modules")
+	}
+	if strings.Contains(string(out), "webpush-go") {
+		t.Error("relayclient needs the library that sends Web Push messages")
+	}
+}

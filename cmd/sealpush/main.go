@@ -11,8 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-
-	_ "golang.org/x/crypto/x509roots/fallback" // Mozilla's authorities, for systems and containers that have none
 )
 
 // Exit codes of every command but run, which ends with that of the command it ran.
@@ -30,7 +28,10 @@ func commands() []command {
 	}
 }
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() {
+	trustFallbackRoots()
+	os.Exit(run(os.Args[1:]))
+}
 
 // run runs the command that the arguments name and returns the exit code.
 func run(args []string) int {

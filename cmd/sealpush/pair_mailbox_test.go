@@ -490,15 +490,11 @@ func TestPairingAPITakesTheRelaysPage(t *testing.T) {
 	f := newPairFixture(t)
 	pair, _, _ := f.pair(t)
 	at := pair.Await(t, `"url":"([^"]+)","token":"([^"]+)"`)
-	for _, test := range []struct {
+	for _, tt := range []struct {
 		origin string
 		want   int
-	}{
-		{"https://evil.example", 403},
-		{"null", 403},
-		{f.server.URL, 201}, // at last: the command serves one phone and no other
-	} {
-		origin, want := test.origin, test.want
+	}{{"https://evil.example", 403}, {"null", 403}, {f.server.URL, 201}} { // the last one ends the API
+		origin, want := tt.origin, tt.want
 		phone := relaytest.NewPhone()
 		for _, method := range []string{"OPTIONS", "POST"} {
 			req := httptest.NewRequest(method, at[1]+devicesPath, strings.NewReader(fmt.Sprintf(

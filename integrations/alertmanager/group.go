@@ -29,6 +29,8 @@ type Group struct {
 
 	Title   string `json:"title"`   // Grafana's
 	Message string `json:"message"` // Grafana's
+
+	firing Alerts // those of Alerts
 }
 
 // An Alert is one of a group. It is a plain value.
@@ -98,10 +100,20 @@ func parseGroup(body []byte) (*Group, error) {
 			return nil, fmt.Errorf("alerts[%d].labels must not be empty", i)
 		}
 	}
+	g.firing = g.Alerts.Firing()
 	return &g, nil
 }
 
 // resolved reports whether nothing of the group fires. Of alerts that were left out nobody knows.
 func (g *Group) resolved() bool {
-	return g.Status == Resolved && g.TruncatedAlerts == 0 && len(g.Alerts.Firing()) == 0
+	return g.Status == Resolved && g.TruncatedAlerts == 0 && len(g.firing) == 0
+}
+
+// about are the alerts that a page is about: those that fire, or else all. So what a page says first does not change
+// when the sender leaves out an alert that it said before was resolved.
+func (g *Group) about() Alerts {
+	if len(g.firing) > 0 {
+		return g.firing
+	}
+	return g.Alerts
 }

@@ -17,12 +17,12 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// MaxBody is how many bytes a webhook may post: some four thousand alerts.
+// MaxBody is how many bytes a webhook may post: some ten thousand alerts.
 const MaxBody = 4 << 20
 
 // How many webhooks are served at once; others wait, and are answered 503 when their time is up.
 const (
-	maxReading = 4 // a body and what it is read into may take 20 MiB
+	maxReading = 2 // a body, and the many small alerts that it may be read into, take up to 80 MiB
 	maxPaging  = 64
 )
 
@@ -140,12 +140,11 @@ func (h *Handler) read(ctx context.Context, w http.ResponseWriter, r *http.Reque
 		h.log().LogAttrs(ctx, slog.LevelWarn, "a template failed, so the page says what it would say without", slog.String("name", alert.Name), slog.Any("error", err))
 	}
 	alert.RunID = h.runs.of(g)
-	firing := g.Alerts.Firing()
 	p := groupPage{
-		alert: alert, priority: h.config.priority(g), groupKey: g.GroupKey, members: members(firing),
-		firing: len(firing), resolved: len(g.Alerts.Resolved()), truncated: g.TruncatedAlerts,
+		alert: alert, priority: h.config.priority(g), groupKey: g.GroupKey, members: members(g.firing),
+		firing: len(g.firing), resolved: len(g.Alerts) - len(g.firing), truncated: g.TruncatedAlerts,
 	}
-	if len(firing) > 0 && h.runs.isLess(p.groupKey, p.members, p.truncated) {
+	if p.firing > 0 && h.runs.isLess(p.groupKey, p.members, p.truncated) {
 		p.priority = h.config.resolved // good news, though not all of it
 	}
 	return p, 0, nil
@@ -235,7 +234,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, status int, err
 	case status >= 500:
 		level, text = slog.LevelWarn, "webhook refused: its sender is asked to try again"
 	case status == http.StatusMethodNotAllowed:
-		level, text = slog.LevelInfo, "no webhook" // somebody looks whether this runs
+		level, text = slog.LevelInfo, "a request that is no webhook" // somebody looks whether this runs
 	}
 	h.log().LogAttrs(r.Context(), level, text, slog.Int("status", status), slog.String("from", r.RemoteAddr), slog.Any("error", err))
 	answer(w, status, err.Error())

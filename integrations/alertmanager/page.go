@@ -62,7 +62,7 @@ func (r *rules) page(g *Group) (payload.Alert, error) {
 
 // priority is the loudest of the alerts that fire.
 func (r *rules) priority(g *Group) relayclient.Priority {
-	firing := g.Alerts.Firing()
+	firing := g.firing
 	if len(firing) == 0 {
 		return r.resolved
 	}
@@ -87,35 +87,32 @@ func (r *rules) execute(name string, data any) (string, error) {
 	if err := r.template.ExecuteTemplate(&out, name, data); err != nil {
 		return "", err
 	}
-	return out.String(), nil
+	return strings.TrimSpace(out.text.String()), nil
 }
 
 // bounded takes so much and no more, so that a template ends.
-type bounded struct{ strings.Builder }
+type bounded struct{ text strings.Builder }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > maxTemplate {
+	if b.text.Len()+len(p) > maxTemplate {
 		return 0, fmt.Errorf("it writes more than %d bytes", maxTemplate)
 	}
-	return b.Builder.Write(p)
+	return b.text.Write(p)
 }
 
 // name is what the group is about.
 func (r *rules) name(g *Group) string {
-	names := distinct(g.Alerts, r.nameLabels)
+	names := distinct(g.about(), r.nameLabels)
 	return someOf(names, first(g.CommonLabels, r.nameLabels), first(g.GroupLabels, r.nameLabels))
 }
 
 // host is where it happens.
 func (r *rules) host(g *Group) string {
-	about := g.Alerts.Firing()
-	if len(about) == 0 {
-		about = g.Alerts
-	}
-	hosts := distinct(about, r.hostLabels)
+	hosts := distinct(g.about(), r.hostLabels)
 	for i := range hosts {
 		hosts[i] = withoutPort(hosts[i])
 	}
+	slices.Sort(hosts)
 	return someOf(slices.Compact(hosts), first(g.CommonLabels, r.hostLabels))
 }
 
@@ -179,10 +176,10 @@ func reason(g *Group) string {
 // counts says how many alerts there are of each kind.
 func counts(g *Group) string {
 	var parts []string
-	if n := len(g.Alerts.Firing()); n > 0 {
+	if n := len(g.firing); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d firing", n))
 	}
-	if n := len(g.Alerts.Resolved()); n > 0 {
+	if n := len(g.Alerts) - len(g.firing); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d resolved", n))
 	}
 	if g.TruncatedAlerts > 0 {
@@ -193,12 +190,8 @@ func counts(g *Group) string {
 
 // started is when the oldest alert began, of those that fire if there are any. Zero is not known.
 func started(g *Group) time.Time {
-	about := g.Alerts.Firing()
-	if len(about) == 0 {
-		about = g.Alerts
-	}
 	var oldest time.Time
-	for _, a := range about {
+	for _, a := range g.about() {
 		if year := a.StartsAt.UTC().Year(); year < 1970 || year > 9999 {
 			continue
 		}
@@ -220,8 +213,12 @@ func (r *rules) tail(g *Group) ([]string, error) {
 	}
 	var lines []string
 	var problems []error
-	ordered := slices.Concat(g.Alerts.Resolved(), g.Alerts.Firing())
-	slices.SortStableFunc(ordered, func(a, b Alert) int { return cmp.Compare(r.rank(a), r.rank(b)) })
+	var ranks [3]Alerts
+	for _, a := range g.Alerts {
+		rank := r.rank(a)
+		ranks[rank] = append(ranks[rank], a)
+	}
+	ordered := slices.Concat(ranks[:]...)
 	room := payload.MaxLogLines - len(head) - 1
 	if skipped := len(ordered) - room; skipped > 0 {
 		ordered = ordered[skipped:]
@@ -263,7 +260,7 @@ func (r *rules) rank(a Alert) int {
 // line tells an alert from the others of its group.
 func (r *rules) line(g *Group, a Alert) string {
 	text := ""
-	if len(g.Alerts.Firing()) > 0 && len(g.Alerts.Resolved()) > 0 {
+	if len(g.firing) > 0 && len(g.firing) < len(g.Alerts) {
 		text = a.Status + " "
 	}
 	if name := first(a.Labels, r.nameLabels); name != first(g.CommonLabels, r.nameLabels) {

@@ -82,7 +82,7 @@ type run struct {
 // of returns the run id of a group's page.
 func (r *runs) of(g *Group) string {
 	if !g.resolved() {
-		return runID(g.GroupKey, g.Alerts.Firing(), g.TruncatedAlerts)
+		return runID(g.GroupKey, g.firing, g.TruncatedAlerts)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -125,6 +126,59 @@ func TestAnswersOfThePushService(t *testing.T) {
 				t.Errorf("after it: %d %v", again.status, again.body)
 			}
 		})
+	}
+}
+
+// Apple asks for no new VAPID token within an hour, and no push service takes one of
+// a day.
+func TestTokensAreUsedAgain(t *testing.T) {
+	s := newSetup(t)
+	unlimited := newRelay(t, s.forwarder, relay.WithoutPolicy())
+	token, _ := s.subscribe(t, s.service.Subscribe())
+	send := func() string {
+		t.Helper()
+		if a := page(t, unlimited, token, 1, "passive"); a.status != http.StatusAccepted {
+			t.Fatalf("%d %v", a.status, a.body)
+		}
+		return await(t, s.service).Header.Get("Authorization")
+	}
+	first := send()
+	if send() != first {
+		t.Error("a new token for the next message")
+	}
+	s.service.Fail(http.StatusForbidden)
+	page(t, unlimited, token, 1, "passive")
+	s.service.Fail(0)
+	second := send()
+	if second == first {
+		t.Error("a token that was refused is used again")
+	}
+	if send() != second {
+		t.Error("a new token for each message after that")
+	}
+}
+
+func TestTokensAreRenewed(t *testing.T) {
+	now := time.Now()
+	var tokens webpush.Tokens
+	for _, step := range []struct {
+		after time.Duration
+		want  string
+	}{
+		{0, "fresh 0"}, {5 * time.Hour, "fresh 0"}, {6 * time.Hour, "fresh 2"}, {11 * time.Hour, "fresh 2"},
+		{-time.Hour, "fresh 4"}, // the clock was set back
+		{4 * time.Hour, "fresh 4"},
+	} {
+		at := now.Add(step.after)
+		if got := tokens.Token("push.example", fmt.Sprintf("fresh %d", tokens.Calls()), at); got != step.want {
+			t.Errorf("after %v: %s, want %s", step.after, got, step.want)
+		}
+	}
+	for n := range 2500 {
+		tokens.Token(fmt.Sprintf("host-%d", n), "fresh", now)
+	}
+	if kept := tokens.Kept(); kept > 1000 {
+		t.Errorf("%d tokens are kept", kept)
 	}
 }
 
@@ -318,7 +372,8 @@ func TestOptionsThatAreRefused(t *testing.T) {
 	refused("no key", err)
 	_, err = webpush.New(key, contact, nil)
 	refused("no store", err)
-	for _, contact := range []string{"", "ops@example.com", "mailto:ops", "mailto:mailto", "http://example.com", "https://", "https://user:pass@example.com"} {
+	for _, contact := range []string{"", "ops@example.com", "mailto:ops", "mailto:mailto", "http://example.com", "https://", "https://user:pass@example.com",
+		"https://localhost", "https://relay", "https://relay.local", "mailto:root@localhost", "mailto:https:a@example.com", "mailto:ops@example.com?x"} {
 		_, err = webpush.New(key, contact, store)
 		refused("contact "+contact, err)
 	}
@@ -340,5 +395,52 @@ func TestOptionsThatAreRefused(t *testing.T) {
 	again, err := webpush.ParseKey(key.Private())
 	if err != nil || again.PublicKey() != key.PublicKey() {
 		t.Errorf("a key read again: %v, %v", again, err)
+	}
+}
+
+// counting is a state that counts what it is asked.
+type counting struct {
+	relay.State
+	updates atomic.Int64
+}
+
+func (c *counting) Update(ctx context.Context, now time.Time, key string, change relay.ChangeFunc) error {
+	c.updates.Add(1)
+	return c.State.Update(ctx, now, key, change)
+}
+
+// Whoever posts for device tokens that there are not costs the relay a look-up, and leaves nothing in its state.
+func TestUnknownDeviceTokensLeaveNothing(t *testing.T) {
+	memory, err := relay.NewMemoryState(10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, opts := range map[string][]webpush.Option{"alone": nil, "with Apple": {webpush.WithFallback(&apple{})}} {
+		s := newSetup(t, opts...)
+		state := &counting{State: memory}
+		r := newRelay(t, s.forwarder, relay.WithState(state))
+		ended, known := s.service.Subscribe(), s.service.Subscribe()
+		endedToken, _ := s.subscribe(t, ended)
+		token, _ := s.subscribe(t, known)
+		s.service.Gone(ended)
+		page(t, r, endedToken, 1, "passive")
+		before := state.updates.Load()
+		for id := range 50 {
+			if a := page(t, r, endedToken, id, "passive"); a.status != http.StatusGone || a.text("reason") != "Unregistered" {
+				t.Errorf("%s: ended: %d %v", name, a.status, a.body)
+			}
+			if len(opts) > 0 {
+				continue // the other push service knows its own
+			}
+			if a := page(t, r, fmt.Sprintf("%064x", id), id, "passive"); a.status != http.StatusGone {
+				t.Errorf("%s: unknown: %d %v", name, a.status, a.body)
+			}
+		}
+		if got := state.updates.Load(); got != before {
+			t.Errorf("%s: %d calls of the state", name, got-before)
+		}
+		if a := page(t, r, token, 1, "passive"); a.status != http.StatusAccepted || state.updates.Load() == before {
+			t.Errorf("%s: a known one: %d %v", name, a.status, a.body)
+		}
 	}
 }

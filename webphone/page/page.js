@@ -79,6 +79,7 @@
   // ---- What is shown
 
   async function render() {
+    all = await store.alerts();
     const why = unfit();
     const mustInstall = isApple && !standalone;
     show("ios", mustInstall);
@@ -107,7 +108,7 @@
       say("asked-where", pending.kind === "mailbox" ? `Through the relay ${new URL(pending.relay).host}, which cannot read what is said.`
         : `Directly, at ${pending.url}.` + (origin.startsWith("https:") && !links.usable(pending.url) ? " A browser may refuse that address, because it is not https." : ""));
     }
-    show("pair", phone !== null && usable);
+    show("pair", phone !== null && usable && !asks && pairing === null); // one thing at a time
     show("phone", phone !== null);
     if (phone) {
       say("own-name", phone.name);
@@ -116,15 +117,19 @@
       say("request", relay.pairingRequest(phone));
       const daemons = await store.daemons();
       // Until there is a daemon, pairing is what somebody is here for.
-      byId("alerts").parentNode.insertBefore(byId("pair"), byId(daemons.length ? "phone" : "alerts"));
+      byId("alerts").parentNode.insertBefore(byId("pair"), byId(daemons.length || all.length ? "phone" : "alerts"));
       say("own-daemons", daemons.length ? daemons.map((d) => d.name).join(", ") : "no daemon that this page knows of");
     }
     say("state", phone === null ? "Not set up" : allowed() !== "granted" ? "Notifications are off" : "Ready for alerts");
-    await renderAlerts();
+    listAlerts();
   }
 
   async function renderAlerts() {
     all = await store.alerts();
+    listAlerts();
+  }
+
+  function listAlerts() {
     const now = Date.now();
     show("alerts", phone !== null || all.length > 0);
     show("none", all.length === 0);
@@ -150,6 +155,12 @@
     }
     show("more", all.length > listed);
     renderComparison(now);
+  }
+
+  // announce says to a screen reader what has come.
+  function announce() {
+    const [last] = all;
+    if (last) say("news", `New: ${last.alert ? `${text.headline(last.alert)} on ${text.oneLine(last.alert.host)}` : last.error ? "a message that cannot be read" : "more alerts"}`);
   }
 
   const isOld = (record, now) => record.stale || !record.at || now - record.at > freshFor;
@@ -216,12 +227,12 @@
     const { saw } = record;
     const token = phone?.deviceToken ?? "";
     const facts = [
-      ["When", time(record.received), true],
-      ["For which phone", token ? `${token.slice(0, 8)}… (a random number)` : "a random number"],
-      ["How urgent", text.oneLine(saw.priority) || "not said", true],
-      ["Which alerts are the same", text.oneLine(saw.collapseId) || "not said"],
-      ["Kind of key", text.oneLine(saw.suite) || "x25519"],
-      [`The alert: ${saw.ciphertext.length} characters, sealed`, node("span", { class: "box" }, saw.ciphertext.length > 420 ? `${text.printable(saw.ciphertext.slice(0, 420))}…` : text.printable(saw.ciphertext))],
+      ["Time", time(record.received), true],
+      ["Device token, a random number", token ? `${token.slice(0, 16)}…` : "…"],
+      ["Priority", text.oneLine(saw.priority) || "none"],
+      ["Collapse id, the same for the same alert", text.oneLine(saw.collapseId) || "none"],
+      ["Suite", text.oneLine(saw.suite) || "x25519"],
+      [`Sealed box, ${saw.ciphertext.length} characters`, node("span", { class: "box" }, saw.ciphertext.length > 420 ? `${text.printable(saw.ciphertext.slice(0, 420))}…` : text.printable(saw.ciphertext))],
     ];
     byId("saw").replaceChildren(...facts.flatMap(([name, value, words]) => [node("dt", {}, name), node("dd", { class: words ? "words" : false }, value)]));
     byId("reads").replaceChildren(node("div", { class: cardClass(record, now).replace("card ", "") }, ...card(record, now, false)));
@@ -362,7 +373,7 @@
       return name;
     } catch (err) {
       if (pairing.signal.aborted) return null;
-      if ([403, 404, 409].includes(err.status)) pending = null; // trying again helps nobody
+      if (link.kind === "mailbox" && [403, 404, 409].includes(err.status)) pending = null; // trying again helps nobody
       throw err;
     } finally {
       pairing = null;
@@ -465,10 +476,13 @@
             item?.classList.add("shown");
             item?.scrollIntoView({ block: "center" });
           });
-        } else if (event.data?.type === "alerts") renderAlerts().catch(fail);
+        } else if (event.data?.type === "alerts") renderAlerts().then(announce).catch(fail);
       });
-      const controlled = navigator.serviceWorker.controller !== null;
-      navigator.serviceWorker.addEventListener("controllerchange", () => show("newer", controlled));
+      let controlled = navigator.serviceWorker.controller !== null;
+      navigator.serviceWorker.addEventListener("controllerchange", () => {
+        show("newer", controlled); // the first one is not newer than the page
+        controlled = true;
+      });
       registration = await navigator.serviceWorker.register("worker.js", { scope: "./", updateViaCache: "none" })
         .catch(async (err) => (await navigator.serviceWorker.getRegistration()) ?? Promise.reject(err));
       phone = await store.phone();

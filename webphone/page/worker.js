@@ -131,7 +131,15 @@ async function show(title, options) {
   for (const client of await clients.matchAll({ includeUncontrolled: true })) client.postMessage({ type: "alerts" });
 }
 
-addEventListener("push", (event) => event.waitUntil(receive(event.data ? event.data.text() : "")));
+// One after the other: so alerts are shown as they came, and a flood takes no more memory than its messages.
+let turn = Promise.resolve();
+
+function inTurn(work) {
+  turn = turn.then(work, work);
+  return turn;
+}
+
+addEventListener("push", (event) => event.waitUntil(inTurn(() => receive(event.data ? event.data.text() : ""))));
 
 addEventListener("notificationclick", (event) => {
   event.notification.close();
@@ -168,7 +176,8 @@ addEventListener("message", (event) => {
     try {
       const phone = await store.phone();
       if (!phone) throw new Error("this phone is not set up");
-      await receive(await core.trial(phone, phone.name));
+      const message = await core.trial(phone, phone.name);
+      await inTurn(() => receive(message));
       event.ports[0].postMessage({});
     } catch (err) {
       event.ports[0].postMessage({ error: text.oneLine(err.message) });
