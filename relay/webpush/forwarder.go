@@ -47,7 +47,10 @@ type config struct {
 	fallback relay.Forwarder
 }
 
-var _ relay.Digester = (*Forwarder)(nil)
+var (
+	_ relay.Digester = (*Forwarder)(nil)
+	_ relay.Finder   = (*Forwarder)(nil)
+)
 
 // An Option sets up a [Forwarder]. [New] returns its error.
 type Option func(*config) error
@@ -156,6 +159,18 @@ func (f *Forwarder) Device(token string) (string, error) {
 		return f.fallback.Device(token)
 	}
 	return name, err
+}
+
+// Find returns an error for a device token of which the store knows that no browser has it, unless the fallback may.
+func (f *Forwarder) Find(ctx context.Context, name string) error {
+	if _, err := deviceName(name); err != nil {
+		return nil
+	}
+	stored, err := f.find(ctx, DeviceKey(name))
+	if errors.Is(err, ErrNotFound) && f.fallback == nil || err == nil && stored.Ended() {
+		return unregistered(nil)
+	}
+	return nil
 }
 
 // Forward makes the message for an envelope and sends it, once. The error is a [*relay.ForwardError] and holds neither
