@@ -24,8 +24,9 @@
 //	}
 //	defer sealed.Close()
 //
-// Another push service is a package of its own with a [Forwarder]: it decides what a device token looks like, and makes
-// its message from an [Envelope].
+// Package relay/webpush has the push services of browsers, and what a page needs to subscribe. Another push service is a
+// package of its own with a [Forwarder]: it decides what a device token looks like, and makes its message from an
+// [Envelope].
 //
 // A relay decides by a [Policy] and what it remembers of each device, which is a [State]: in memory, or in a database
 // for relays that must survive a restart or be more than one.

@@ -69,7 +69,7 @@ func (d *deviceHistory) admit(now int64, id [16]byte, lease uint64, p *Policy) (
 		return decision{outcome: limited, wait: time.Duration(wait)}, true
 	}
 	if p.MonthlyQuota > 0 {
-		if month := monthOf(now); month > d.month { // a clock that was set back begins no month
+		if month := monthOf(now); month > d.month { // a clock that is a little behind begins no month
 			d.month, d.count, d.digested = month, 0, 0
 		}
 		if d.count >= int64(p.MonthlyQuota) {
@@ -177,8 +177,8 @@ func (p *pageHistory) mattersUntil(policy *Policy) int64 {
 	return until
 }
 
-// clockSkew is how far the clocks of relays that share a state may differ. A post within it of the last one does not
-// refill the bucket: two relays in turn would refill it again and again.
+// clockSkew is how far the clocks of relays that share a state may differ. A post within it of the last one refills no
+// bucket and goes back to no month: two relays in turn would do so again and again.
 const clockSkew = 5 * time.Second
 
 // rewind corrects the history when the clock was set back to now: what lies in the future counts as having happened
@@ -192,6 +192,7 @@ func (d *deviceHistory) rewind(now int64, p *Policy) bool {
 	d.seen = now
 	if back > int64(clockSkew) {
 		d.fullAt = max(d.fullAt-back, 0)
+		d.month = min(d.month, monthOf(now)) // with its count: a month that has not come would never end
 	}
 	d.digested = min(d.digested, now)
 	for i := range d.pages {

@@ -126,6 +126,19 @@ func TestWhenTheClockIsSetBack(t *testing.T) {
 					g.expect(fmt.Sprint("z", g.now.Unix()), limited)
 				}
 			})
+			t.Run("quota", func(t *testing.T) {
+				g := newDeviceAt(t, Policy{MonthlyQuota: 2})
+				g.now = time.Date(2026, time.May, 15, 0, 0, 0, 0, time.UTC)
+				g.expect("a", forwarded)
+				g.expect("b", forwarded)
+				g.expect("c", digested)
+				g.now = g.now.Add(-back)
+				g.expect("d", digested) // not lifted
+				g.now = g.now.AddDate(0, 1, 0)
+				g.expect("e", forwarded) // not silenced for longer than the month
+				g.expect("f", forwarded)
+				g.expect("g", digested)
+			})
 			t.Run("memory", func(t *testing.T) {
 				g := newDeviceAt(t, Policy{})
 				for range 6 {
@@ -172,6 +185,32 @@ func TestRateOfRelaysWhoseClocksDiffer(t *testing.T) {
 		if admitted > 62 { // 60 and one per 2 s
 			t.Errorf("%v behind: %d pages in 4 s, want 62 at most", behind, admitted)
 		}
+	}
+}
+
+// At the turn of the month, two relays whose clocks differ forward no more than the quota of both months, and send a
+// digest for each.
+func TestQuotaOfRelaysWhoseClocksDiffer(t *testing.T) {
+	g := newDeviceAt(t, Policy{MonthlyQuota: 2})
+	g.now = time.Date(2026, time.May, 31, 23, 59, 57, 0, time.UTC)
+	admitted, digests := 0, 0
+	post := func(id string) {
+		switch d := g.admit(id); {
+		case d.outcome == forwarded:
+			g.settle(id, g.now, d)
+			admitted++
+		case d.digestDue:
+			digests++
+		}
+	}
+	for i := range 60 {
+		post(fmt.Sprint("ahead", i))
+		g.now = g.now.Add(-4 * time.Second)
+		post(fmt.Sprint("behind", i))
+		g.now = g.now.Add(4*time.Second + 100*time.Millisecond)
+	}
+	if admitted != 4 || digests != 2 {
+		t.Errorf("%d pages and %d digests, want 4 and 2", admitted, digests)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -265,13 +264,9 @@ func pasted(line string) (req pairing.Request, ok bool) {
 
 // show prints the link to the pairing API.
 func (o pairOptions) show(server *pairingServer, addr *net.TCPAddr) error {
-	base := o.url
-	if base == "" {
-		scheme := "http://"
-		if o.certFile != "" {
-			scheme = "https://"
-		}
-		base = scheme + net.JoinHostPort(lanAddress(addr.IP), strconv.Itoa(addr.Port))
+	base, err := o.base(addr)
+	if err != nil {
+		return err
 	}
 	link := pairing.Link{Name: o.host, URL: base, Token: server.token}
 	text, err := link.At(o.relay)
@@ -283,13 +278,33 @@ func (o pairOptions) show(server *pairingServer, addr *net.TCPAddr) error {
 	}
 	fmt.Printf("Link         %s\nAs text      %s\n\n", text, link.JSON())
 	if link.ThisMachineOnly() {
-		fmt.Printf("No phone can reach %s: it names this machine alone. Give the address that a phone can reach with -url.\n", base)
+		fmt.Printf("This machine only: no phone can reach %s. Give the address that a phone can reach with -url.\n", base)
 	}
 	if strings.HasPrefix(base, "http://") && !link.ThisMachineOnly() {
 		fmt.Println("The phone's push token travels in clear: use this on a network that you trust, or serve https with -tls-cert or -url.")
 	}
 	_, err = fmt.Println("Scan the code with the app. Or paste the phone's pairing request here, as one line. Control-C stops it.")
 	return err
+}
+
+// base returns the URL of the pairing API, as the phone reaches it. It is of this machine alone only where somebody asked
+// for that, by -addr or -url.
+func (o pairOptions) base(addr *net.TCPAddr) (string, error) {
+	if o.url != "" {
+		return o.url, nil
+	}
+	address := addr.String()
+	if !addr.IP.IsLoopback() {
+		addresses, err := pairing.PhoneAddresses(address)
+		if err != nil {
+			return "", fmt.Errorf("%w: give the address by which a phone does with -url, or -addr 127.0.0.1:0 for a program on this machine", err)
+		}
+		address = addresses[0]
+	}
+	if o.certFile != "" {
+		return "https://" + address, nil
+	}
+	return "http://" + address, nil
 }
 
 // draw shows a link as a QR code, in a terminal.
@@ -386,29 +401,4 @@ func lines(r io.Reader) <-chan string {
 		}
 	}()
 	return read
-}
-
-// lanAddress is where others in the local network reach a listener at ip.
-func lanAddress(ip net.IP) string {
-	if !ip.IsUnspecified() {
-		return ip.String()
-	}
-	addresses, _ := net.InterfaceAddrs()
-	other := ""
-	for _, address := range addresses {
-		network, ok := address.(*net.IPNet)
-		if !ok || network.IP.IsLoopback() || network.IP.IsLinkLocalUnicast() {
-			continue
-		}
-		if network.IP.To4() != nil && network.IP.IsPrivate() {
-			return network.IP.String()
-		}
-		if other == "" {
-			other = network.IP.String()
-		}
-	}
-	if other == "" {
-		return "localhost"
-	}
-	return other
 }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -92,7 +94,7 @@ func TestPair(t *testing.T) {
 			if !strings.HasPrefix(address, f.server.URL+"/pair#") {
 				t.Errorf("the link is %s", address)
 			}
-			pair.Await(t, "No phone can reach http://127.0.0.1:")
+			pair.Await(t, "This machine only: no phone can reach http://127.0.0.1:")
 			phone := f.phone(t, address, t.TempDir())
 			onPhone := phone.Await(t, `^Fingerprint  (\S+)`)[1]
 			shown := pair.Await(t, `(?s)^Phone +pocket \(example\)\nFingerprint  (\S+)\n.*Type yes`)[1]
@@ -166,6 +168,36 @@ func TestFirstCommands(t *testing.T) {
 	pairOne("1")
 	if after, err := os.ReadFile(config); err != nil || !bytes.Equal(after, changed) {
 		t.Errorf("another pairing changed the settings to %q, %v", after, err)
+	}
+}
+
+// A link leads to an address in the network. One that is of use on this machine alone is made where somebody asks for it.
+func TestWhereTheLinkLeads(t *testing.T) {
+	everywhere := &net.TCPAddr{IP: net.IPv6zero, Port: 8787}
+	inNetwork, err := pairing.PhoneAddresses(everywhere.String())
+	if err != nil { // a machine without a network
+		inNetwork = []string{""}
+	}
+	for name, c := range map[string]struct {
+		options pairOptions
+		ip      net.IP
+		want    string // "" for an error
+	}{
+		"all addresses":       {pairOptions{}, net.IPv6zero, inNetwork[0]},
+		"one address":         {pairOptions{}, net.IPv4(192, 0, 2, 7), "192.0.2.7:8787"},
+		"a link-local one":    {pairOptions{}, net.ParseIP("fe80::1"), ""},
+		"this machine":        {pairOptions{}, net.IPv4(127, 0, 0, 1), "127.0.0.1:8787"},
+		"this machine, by v6": {pairOptions{}, net.IPv6loopback, "[::1]:8787"},
+		"as it is told":       {pairOptions{url: "http://localhost:1"}, net.IPv6zero, "localhost:1"},
+	} {
+		got, err := c.options.base(&net.TCPAddr{IP: c.ip, Port: 8787})
+		if c.want == "" {
+			if !errors.Is(err, pairing.ErrThisMachineOnly) || !strings.Contains(err.Error(), "-url") {
+				t.Errorf("%s: %s, %v", name, got, err)
+			}
+		} else if err != nil || got != "http://"+c.want {
+			t.Errorf("%s: %s, %v; want %s", name, got, err, c.want)
+		}
 	}
 }
 

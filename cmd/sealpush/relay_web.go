@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"database/sql"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/relay/webpush"
+	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/secret"
 	"github.com/sealpush/sealpush/webphone"
 )
@@ -42,7 +41,7 @@ func (o *web) addFlags(s *settings) {
 	s.paths["state"] = stateBeside
 	s.secretVar(&o.invitation, "invitation", "with -web: the `text` that a browser needs to subscribe, of 16 characters or more (default: one that is made once)")
 	s.flags.BoolVar(&o.showInvitation, "show-invitation", false, "with -web: print the link with the invitation even where standard output is no terminal")
-	s.flags.StringVar(&o.contact, "contact", "", "with -web: a mailto: or https: `address` at which push services find you (default: -url, if that is https)")
+	s.flags.StringVar(&o.contact, "contact", "", "with -web: a mailto: or https: `address` at which push services find you on the internet (default: -url)")
 	s.flags.StringVar(&o.services, "push-service", "", "with -web: further push services, besides Google's, Mozilla's, Apple's and Microsoft's: `hosts`, separated by commas")
 	s.flags.StringVar(&o.networks, "push-network", "", "with -web: private `networks` in which a push service may be, such as 10.1.0.0/16, separated by commas")
 	s.flags.StringVar(&o.origins, "page-origin", "", "with -web: `origins` of pages that are served elsewhere and may subscribe here, separated by commas")
@@ -131,7 +130,8 @@ func (w *webRelay) fill(ctx context.Context, o *web, dialect relay.Dialect, base
 	}
 	contact := o.contact
 	if contact == "" {
-		if contact = "https://localhost"; strings.HasPrefix(baseURL, "https://") {
+		contact = "https://github.com/sealpush/sealpush" // for a trial on this machine; Apple's service refuses localhost
+		if strings.HasPrefix(baseURL, "https://") {
 			contact = baseURL
 		}
 	}
@@ -264,11 +264,7 @@ func (o *web) invitationLink(baseURL string, invitation secret.Text) (string, er
 	if !o.showInvitation && !term.IsTerminal(int(os.Stdout.Fd())) {
 		return "", nil
 	}
-	text, err := json.Marshal(map[string]any{"v": 1, "invitation": invitation.Reveal()})
-	if err != nil {
-		return "", err
-	}
-	return baseURL + "/phone#" + base64.RawURLEncoding.EncodeToString(text), nil
+	return pairing.WebLink{Invitation: invitation}.At(baseURL)
 }
 
 // destination says where alerts go.

@@ -3,11 +3,11 @@ package main
 import (
 	"bytes"
 	"crypto/rand"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
 	"os"
 	"path/filepath"
@@ -37,22 +37,14 @@ func invitationOf(t *testing.T, r *relayProcess) string {
 	t.Helper()
 	_, link, _ := strings.Cut(r.guide, "Invitation ")
 	link, _, _ = strings.Cut(strings.TrimSpace(link), "\n")
-	base, fragment, found := strings.Cut(link, "/phone#")
-	if !found || base+"/relay" != sealedURL(r) {
+	if base, _, _ := strings.Cut(link, "/phone#"); base+"/relay" != sealedURL(r) {
 		t.Fatalf("no link to the page of this relay: %q", link)
 	}
-	text, err := base64.RawURLEncoding.DecodeString(fragment)
-	if err != nil {
-		t.Fatal(err)
+	parsed, err := pairing.ParseWebLink(link)
+	if err != nil || parsed.Invitation.IsZero() {
+		t.Fatalf("%q: %v", link, err)
 	}
-	var content struct {
-		V          int
-		Invitation string
-	}
-	if err := json.Unmarshal(text, &content); err != nil || content.V != 1 || content.Invitation == "" {
-		t.Fatalf("%s: %v", text, err)
-	}
-	return content.Invitation
+	return parsed.Invitation.Reveal()
 }
 
 // ask makes a request and returns the members of the answer.
@@ -239,4 +231,35 @@ func TestInvitationOfTheOperator(t *testing.T) {
 		t.Errorf("shows it:\n%s", r.guide)
 	}
 	subscribe(t, r, "of-the-operator-himself", service.Subscribe())
+}
+
+// One relay serves browsers and Apple's phones.
+func TestBrowsersAndApple(t *testing.T) {
+	service := webpushtest.New(t)
+	forwarded := make(chan string, 1)
+	apple := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { forwarded <- r.URL.Path }))
+	apple.EnableHTTP2 = true
+	apple.StartTLS() // with the certificate that the push service has
+	defer apple.Close()
+	r := startWeb(t, service, "-state", t.TempDir(), "-show-invitation", "-apns-key", newKeyFile(t), "-apns-team", "DEF7654321",
+		"-topic", "com.example.app", "-apns-host", apple.URL)
+	if want := "forwards to   browsers, by Web Push, and to " + apple.URL + ", for com.example.app\n"; !strings.Contains(r.guide, want) {
+		t.Errorf("%q is not in\n%s", want, r.guide)
+	}
+	key := seal.GenerateKey()
+	token, _ := subscribe(t, r, invitationOf(t, r), service.Subscribe())
+	browser := relaytest.NewPhone(relaytest.WithPrivateKey(key), relaytest.WithPushToken(token))
+	iPhone := relaytest.NewPhone() // whose token has 64 hex digits, too
+	for _, phone := range []*relaytest.Phone{browser, iPhone} {
+		if outcome := sendAlert(t, r, phone, payload.NewFailure("db1", "backup")); outcome.Err != nil {
+			t.Fatalf("%v\n%s", outcome.Err, &r.logs)
+		}
+	}
+	wantAlert(t, service, key, "backup")
+	if got := <-forwarded; got != "/3/device/"+iPhone.PushToken() {
+		t.Errorf("Apple saw %s", got)
+	}
+	if status, _ := ask(t, r, http.MethodGet, "/.well-known/apple-app-site-association", "", ""); status != http.StatusOK {
+		t.Errorf("iPhones do not open pairing links in the app: %d", status)
+	}
 }

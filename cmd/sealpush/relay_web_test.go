@@ -25,6 +25,7 @@ func TestWebFlagsThatAreRefused(t *testing.T) {
 		"short invitation":        {[]string{"-web", "-state", state, "-invitation", "hunter2"}, exitUsage, "at least 16 characters"},
 		"URL with a path":         {[]string{"-web", "-state", state, "-url", "https://relay.example/sealpush"}, exitUsage, "must be an origin"},
 		"contact":                 {[]string{"-web", "-state", state, "-contact", "ops@example.com"}, exitUsage, "mailto: or https: address"},
+		"URL in a local network":  {[]string{"-web", "-state", state, "-url", "https://relay.local"}, exitUsage, "the contact must be"},
 		"push service":            {[]string{"-web", "-state", state, "-push-service", "https://push.example"}, exitUsage, "WithPushService"},
 		"push network":            {[]string{"-web", "-state", state, "-push-network", "10.0.0.1"}, exitUsage, "-push-network takes networks"},
 		"proxy":                   {[]string{"-web", "-state", state, "-proxy", "localhost"}, exitUsage, "-proxy takes networks"},

@@ -46,7 +46,7 @@ func showLink(w io.Writer, addr *net.TCPAddr, relayURL string, caller caller) er
 	}
 	_, err = fmt.Fprintf(w, "Link     %s\nAs text  %s\n\nWhoever has the link can pair phones as %s.\n", text, link.JSON(), caller.label)
 	if link.ThisMachineOnly() {
-		_, err = fmt.Fprintln(w, "No phone can reach it: it names this machine alone. Listen on a network with -listen, behind TLS.")
+		_, err = fmt.Fprintln(w, "This machine only: no phone can reach it. Listen on a network with -listen, behind TLS.")
 	}
 	return err
 }

@@ -45,9 +45,10 @@ func TestLinkInATerminal(t *testing.T) {
 	terminal.Close()
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
-	code, shown := false, ""
-	for lines := bufio.NewScanner(screen); shown == "" && lines.Scan(); {
+	code, local, shown := false, false, ""
+	for lines := bufio.NewScanner(screen); !local && lines.Scan(); {
 		code = code || strings.Contains(lines.Text(), "█")
+		local = strings.HasPrefix(lines.Text(), "This machine only: ")
 		if text, found := strings.CutPrefix(lines.Text(), "Link     "); found {
 			shown = text
 		}

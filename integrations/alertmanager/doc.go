@@ -45,4 +45,9 @@
 // With max_alerts, Alertmanager leaves alerts out, and calls a group resolved when those that it did not leave out
 // are. Nobody can tell from that whether the group is resolved, so the page stays a failure and says so. Do not set
 // max_alerts: what does not fit on a phone is left out here.
+//
+// # Concurrency
+//
+// A [Handler] is safe for concurrent use. What a template is executed on is a plain value, which the template only
+// reads.
 package alertmanager

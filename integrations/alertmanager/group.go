@@ -108,3 +108,12 @@ func parseGroup(body []byte) (*Group, error) {
 func (g *Group) resolved() bool {
 	return g.Status == Resolved && g.TruncatedAlerts == 0 && len(g.firing) == 0
 }
+
+// about are the alerts that a page is about: those that fire, or else all. So what a page says first does not change
+// when the sender leaves out an alert that it said before was resolved.
+func (g *Group) about() Alerts {
+	if len(g.firing) > 0 {
+		return g.firing
+	}
+	return g.Alerts
+}

@@ -234,7 +234,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, status int, err
 	case status >= 500:
 		level, text = slog.LevelWarn, "webhook refused: its sender is asked to try again"
 	case status == http.StatusMethodNotAllowed:
-		level, text = slog.LevelInfo, "no webhook" // somebody looks whether this runs
+		level, text = slog.LevelInfo, "a request that is no webhook" // somebody looks whether this runs
 	}
 	h.log().LogAttrs(r.Context(), level, text, slog.Int("status", status), slog.String("from", r.RemoteAddr), slog.Any("error", err))
 	answer(w, status, err.Error())

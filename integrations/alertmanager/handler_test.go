@@ -270,7 +270,7 @@ func TestGrafanaGroupsDifferentRules(t *testing.T) {
 			"resolved Disk is slow severity=info zone=eu-1: reads take 80 ms (A=0.0801235)",
 			"firing Queue is long severity=warning zone=us-1: 4211 mails wait (B=4211 C=1)",
 		}
-		if failed.Kind != payload.KindFailure || failed.Name != "Disk is slow and 1 more" || failed.Host != "receiver" || failed.FailReason != "1 firing, 1 resolved" ||
+		if failed.Kind != payload.KindFailure || failed.Name != "Queue is long" || failed.Host != "receiver" || failed.FailReason != "1 firing, 1 resolved" ||
 			!slices.Equal(failed.LogTail, want) {
 			t.Errorf("the phone shows %+v", failed)
 		}
@@ -408,6 +408,10 @@ func TestPartlyResolved(t *testing.T) {
 		if !slices.Equal(alert.LogTail, want) {
 			t.Errorf("its lines are %q", alert.LogTail)
 		}
+		w.page(groupOf("db2")) // what was resolved is said once
+		if n := len(w.shown()); n != 2 {
+			t.Errorf("a repetition makes %d pages", n)
+		}
 	})
 }
 
@@ -526,7 +530,7 @@ func TestTemplate(t *testing.T) {
 		if answer := w.post(readFile(t, "alertmanager.json")); answer.Code != http.StatusOK {
 			t.Fatal(answer.Code)
 		}
-		if alert := w.last(); alert.Name != "DiskFull" || alert.FailReason == "" {
+		if alert := w.last(); alert.Name != "DiskFull" || !strings.HasPrefix(alert.FailReason, "2 firing") || len(alert.LogTail) != 4 {
 			t.Errorf("the phone shows %+v", alert)
 		}
 		if log := w.log.String(); strings.Count(log, "level=WARN") != 1 || !strings.Contains(log, "template") {

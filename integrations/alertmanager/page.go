@@ -87,35 +87,32 @@ func (r *rules) execute(name string, data any) (string, error) {
 	if err := r.template.ExecuteTemplate(&out, name, data); err != nil {
 		return "", err
 	}
-	return out.String(), nil
+	return strings.TrimSpace(out.text.String()), nil
 }
 
 // bounded takes so much and no more, so that a template ends.
-type bounded struct{ strings.Builder }
+type bounded struct{ text strings.Builder }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > maxTemplate {
+	if b.text.Len()+len(p) > maxTemplate {
 		return 0, fmt.Errorf("it writes more than %d bytes", maxTemplate)
 	}
-	return b.Builder.Write(p)
+	return b.text.Write(p)
 }
 
 // name is what the group is about.
 func (r *rules) name(g *Group) string {
-	names := distinct(g.Alerts, r.nameLabels)
+	names := distinct(g.about(), r.nameLabels)
 	return someOf(names, first(g.CommonLabels, r.nameLabels), first(g.GroupLabels, r.nameLabels))
 }
 
 // host is where it happens.
 func (r *rules) host(g *Group) string {
-	about := g.firing
-	if len(about) == 0 {
-		about = g.Alerts
-	}
-	hosts := distinct(about, r.hostLabels)
+	hosts := distinct(g.about(), r.hostLabels)
 	for i := range hosts {
 		hosts[i] = withoutPort(hosts[i])
 	}
+	slices.Sort(hosts)
 	return someOf(slices.Compact(hosts), first(g.CommonLabels, r.hostLabels))
 }
 
@@ -193,12 +190,8 @@ func counts(g *Group) string {
 
 // started is when the oldest alert began, of those that fire if there are any. Zero is not known.
 func started(g *Group) time.Time {
-	about := g.firing
-	if len(about) == 0 {
-		about = g.Alerts
-	}
 	var oldest time.Time
-	for _, a := range about {
+	for _, a := range g.about() {
 		if year := a.StartsAt.UTC().Year(); year < 1970 || year > 9999 {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,7 +19,8 @@ import (
 )
 
 // runners run the blocks of a section of docs/sources.md, by its title. The sections share one trial, and run in the order
-// of the document. A runner has to take each block of its section.
+// of the document: after the first, there are a relay, a phone that shows what it gets, and a shell that knows both. A
+// runner takes each block of its section, in order. A section with blocks and without a runner fails the test.
 var runners = map[string]func(*testing.T, *trial){
 	"Before you start": func(t *testing.T, try *trial) {
 		try.run(t, try.next(t))
@@ -56,6 +58,19 @@ var runners = map[string]func(*testing.T, *trial){
 		try.run(t, try.next(t))
 		try.terminal.program.Await(t, regexp.QuoteMeta(`sealpush_relay_posts_total{result="forwarded"} 0`))
 	},
+	"On a server":            onAServer,
+	"systemd":                systemd,
+	"restic and Borg":        resticAndBorg,
+	"smartd":                 smartd,
+	"mdadm":                  mdadm,
+	"apcupsd":                apcupsd,
+	"unattended-upgrades":    unattendedUpgrades,
+	"GitHub Actions":         githubActions,
+	"GitLab CI":              gitlabCI,
+	"Kubernetes":             kubernetes,
+	"log/slog":               inAGoProgram,
+	"robfig/cron and gocron": inAGoProgram,
+	"nikoksr/notify":         inAGoProgram,
 }
 
 func TestSourcesBlocks(t *testing.T) {
@@ -144,22 +159,23 @@ func newTrial(t *testing.T) *trial {
 	return try
 }
 
-// next is the section's next block to run.
+// next is the section's next block, which is one to type.
 func (try *trial) next(t *testing.T) block {
 	t.Helper()
-	if len(try.blocks) == 0 || !strings.HasPrefix(try.blocks[0].language, "sh") {
-		t.Fatalf("the next block is none to run: %v", try.blocks)
-	}
-	b := try.blocks[0]
-	try.blocks = try.blocks[1:]
-	return b
+	return try.take(t, "sh", "sh phone")
 }
 
-// nextOutput is the section's next block, of what the phone shows.
+// nextOutput is the section's next block, which is what the phone shows.
 func (try *trial) nextOutput(t *testing.T) block {
 	t.Helper()
-	if len(try.blocks) == 0 || try.blocks[0].language != "text" {
-		t.Fatalf("the next block is none that shows something: %v", try.blocks)
+	return try.take(t, "text")
+}
+
+// take is the section's next block, which has to be of one of the languages.
+func (try *trial) take(t *testing.T, languages ...string) block {
+	t.Helper()
+	if len(try.blocks) == 0 || !slices.Contains(languages, try.blocks[0].language) {
+		t.Fatalf("the section's next block is not of %q: %q", languages, try.blocks)
 	}
 	b := try.blocks[0]
 	try.blocks = try.blocks[1:]

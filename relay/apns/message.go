@@ -24,7 +24,7 @@ const expiresAfter = 600 * time.Second
 //
 // Header holds what the protocol settles: apns-push-type, apns-priority, apns-collapse-id and apns-expiration; read it
 // with Get. Payload is the JSON body, at most 4096 bytes, in which the app's notification extension finds "v", "suite"
-// and "ciphertext". Copies of a Message share both, so leave them unchanged.
+// and "ciphertext". Copies of a Message share both, so leave them unchanged; then several goroutines may read one.
 type Message struct {
 	Device  secret.Text `json:"-"` // push token in lower-case hex
 	Header  http.Header

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sealpush/sealpush/relay"
+	"github.com/sealpush/sealpush/relay/webpush"
 )
 
 // What docs/self-host.md says to write.
@@ -50,5 +51,46 @@ func useState(t *testing.T, forwarder relay.Forwarder) error {
 			t.Errorf("answered %d %s, want %s", w.Code, w.Body, want)
 		}
 	}
+	return nil
+}
+
+func TestWebPushGuide(t *testing.T) {
+	d := databases["SQLite"]
+	db, _ := open(t, d, d.newDSN(t))
+	mux := http.NewServeMux()
+	if err := useBrowsers(t.Context(), db, mux); err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/subscriptions", nil))
+	if !strings.Contains(w.Body.String(), `"publicKey":"B`) {
+		t.Errorf("answered %d %s", w.Code, w.Body)
+	}
+}
+
+func useBrowsers(ctx context.Context, db *sql.DB, mux *http.ServeMux) error {
+	store, err := webpush.NewSQLStore(db, relay.SQLite)
+	if err != nil {
+		return err
+	}
+	key, err := store.Key(ctx) // made once, and kept
+	if err != nil {
+		return err
+	}
+	forwarder, err := webpush.New(key, "mailto:ops@example.com", store)
+	if err != nil {
+		return err
+	}
+	defer forwarder.Close()
+	invitation, err := store.Invitation(ctx) // for those who may subscribe
+	if err != nil {
+		return err
+	}
+	subscriptions, err := webpush.NewSubscriptions(forwarder, invitation)
+	if err != nil {
+		return err
+	}
+	mux.Handle("/subscriptions", subscriptions)
+	mux.Handle("/subscriptions/", subscriptions)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -56,6 +57,55 @@ func contains(networks []netip.Prefix, ip netip.Addr) bool {
 		}
 	}
 	return false
+}
+
+const (
+	// tokenLife is how long a VAPID token is used. The library's are good for 12 hours; Apple's service asks for no
+	// new one within an hour.
+	tokenLife = 6 * time.Hour
+	// maxTokens is how many push services have a token kept. Microsoft's has a name for each of many servers.
+	maxTokens = 1000
+)
+
+// A client sends with the VAPID token that it has for a push service, in place of the one that the library makes for each
+// message.
+type client struct {
+	http *http.Client
+
+	mu     sync.Mutex
+	tokens map[string]vapidToken // by host of the push service
+}
+
+type vapidToken struct {
+	header string // Authorization
+	made   time.Time
+}
+
+// Do sends a message.
+func (c *client) Do(r *http.Request) (*http.Response, error) {
+	r.Header.Set("Authorization", c.token(r.URL.Host, r.Header.Get("Authorization"), time.Now()))
+	resp, err := c.http.Do(r)
+	if err == nil && (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.tokens, r.URL.Host) // it may have been made while the clock was wrong
+	}
+	return resp, err
+}
+
+// token returns the token for a push service: the one that is kept, or the fresh one.
+func (c *client) token(host, fresh string, now time.Time) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kept, known := c.tokens[host]
+	if age := now.Sub(kept.made); known && age >= 0 && age < tokenLife {
+		return kept.header
+	}
+	if c.tokens == nil || len(c.tokens) >= maxTokens {
+		c.tokens = map[string]vapidToken{}
+	}
+	c.tokens[host] = vapidToken{fresh, now.Round(0)} // by the clock that expiry is in, which may be set
+	return fresh
 }
 
 // newClient makes a client that connects to public addresses and those of the networks, and to nothing else. What an

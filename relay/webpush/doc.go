@@ -54,4 +54,10 @@
 // operator allows ([WithPushService]), and the address that its host has when it is dialled must be public, unless it
 // is of a network that the operator allows ([WithPrivateNetworks]). Redirects are not followed, proxies not used,
 // answers read up to 4096 bytes, and 20 seconds are all that a message gets.
+//
+// # Concurrency
+//
+// A [Forwarder], a [MemoryStore], an [SQLStore] and the handler [Subscriptions] are safe for concurrent use.
+// Subscriptions and what a store returns are plain values: several goroutines may read one, and nobody may change it
+// meanwhile.
 package webpush

@@ -36,7 +36,7 @@ type Forwarder struct {
 	key     *Key
 	contact string // without "mailto:", as the library wants it
 	store   Store
-	client  *http.Client
+	client  *client
 }
 
 // config is what the options set.
@@ -109,7 +109,7 @@ func New(key *Key, contact string, store Store, opts ...Option) (*Forwarder, err
 	case store == nil:
 		return nil, errors.New("webpush: no store: see NewMemoryStore and NewSQLStore")
 	case !isContact(contact):
-		return nil, errors.New("webpush: the contact must be a mailto: or https: address, such as mailto:ops@example.com")
+		return nil, errors.New("webpush: the contact must be a mailto: or https: address on the internet, such as mailto:ops@example.com")
 	}
 	f := &Forwarder{key: key, contact: strings.TrimPrefix(contact, "mailto:"), store: store, config: config{services: slices.Clone(knownServices)}}
 	for _, opt := range opts {
@@ -120,24 +120,34 @@ func New(key *Key, contact string, store Store, opts ...Option) (*Forwarder, err
 			return nil, err
 		}
 	}
-	f.client = newClient(f.networks, f.tls)
+	f.client = &client{http: newClient(f.networks, f.tls)}
 	return f, nil
 }
 
+// isContact reports whether an address is one that a push service can reach. Apple's refuses every message that names
+// another, such as one at localhost.
 func isContact(contact string) bool {
 	u, err := url.Parse(contact)
-	switch {
-	case err != nil:
+	if err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return false
-	case u.Scheme == "mailto":
-		user, domain, found := strings.Cut(u.Opaque, "@")
-		return found && user != "" && domain != "" && !strings.HasPrefix(user, "https:")
 	}
-	return u.Scheme == "https" && u.Hostname() != "" && u.User == nil && strings.HasPrefix(contact, "https:")
+	host := u.Hostname()
+	switch {
+	case strings.HasPrefix(contact, "mailto:"):
+		user, domain, _ := strings.Cut(u.Opaque, "@")
+		if user == "" || strings.HasPrefix(user, "https:") || strings.ContainsAny(u.Opaque, ":/") {
+			return false
+		}
+		host = domain
+	case !strings.HasPrefix(contact, "https://"):
+		return false
+	}
+	host = strings.ToLower(host)
+	return strings.Contains(strings.Trim(host, "."), ".") && !strings.HasSuffix(host, ".local") && !strings.HasSuffix(host, ".localhost")
 }
 
 // Close closes connections that are idle. A fallback is closed by its owner.
-func (f *Forwarder) Close() { f.client.CloseIdleConnections() }
+func (f *Forwarder) Close() { f.client.http.CloseIdleConnections() }
 
 // Device takes device tokens of 64 hex digits, in either case, and those of the fallback.
 func (f *Forwarder) Device(token string) (string, error) {
@@ -240,7 +250,7 @@ func (f *Forwarder) judge(ctx context.Context, device string, to Subscription, r
 	failure := &relay.ForwardError{
 		Status: http.StatusBadGateway,
 		Reason: wordOf(answer.Reason),
-		Err:    errors.New("webpush: the push service answered " + strconv.Itoa(resp.StatusCode)),
+		Err:    fmt.Errorf("webpush: %s answered %d", resp.Request.URL.Host, resp.StatusCode),
 	}
 	switch resp.StatusCode {
 	case http.StatusNotFound, http.StatusGone:

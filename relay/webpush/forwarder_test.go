@@ -128,6 +128,59 @@ func TestAnswersOfThePushService(t *testing.T) {
 	}
 }
 
+// Apple asks for no new VAPID token within an hour, and no push service takes one of
+// a day.
+func TestTokensAreUsedAgain(t *testing.T) {
+	s := newSetup(t)
+	unlimited := newRelay(t, s.forwarder, relay.WithoutPolicy())
+	token, _ := s.subscribe(t, s.service.Subscribe())
+	send := func() string {
+		t.Helper()
+		if a := page(t, unlimited, token, 1, "passive"); a.status != http.StatusAccepted {
+			t.Fatalf("%d %v", a.status, a.body)
+		}
+		return await(t, s.service).Header.Get("Authorization")
+	}
+	first := send()
+	if send() != first {
+		t.Error("a new token for the next message")
+	}
+	s.service.Fail(http.StatusForbidden)
+	page(t, unlimited, token, 1, "passive")
+	s.service.Fail(0)
+	second := send()
+	if second == first {
+		t.Error("a token that was refused is used again")
+	}
+	if send() != second {
+		t.Error("a new token for each message after that")
+	}
+}
+
+func TestTokensAreRenewed(t *testing.T) {
+	now := time.Now()
+	var tokens webpush.Tokens
+	for _, step := range []struct {
+		after time.Duration
+		want  string
+	}{
+		{0, "fresh 0"}, {5 * time.Hour, "fresh 0"}, {6 * time.Hour, "fresh 2"}, {11 * time.Hour, "fresh 2"},
+		{-time.Hour, "fresh 4"}, // the clock was set back
+		{4 * time.Hour, "fresh 4"},
+	} {
+		at := now.Add(step.after)
+		if got := tokens.Token("push.example", fmt.Sprintf("fresh %d", tokens.Calls()), at); got != step.want {
+			t.Errorf("after %v: %s, want %s", step.after, got, step.want)
+		}
+	}
+	for n := range 2500 {
+		tokens.Token(fmt.Sprintf("host-%d", n), "fresh", now)
+	}
+	if kept := tokens.Kept(); kept > 1000 {
+		t.Errorf("%d tokens are kept", kept)
+	}
+}
+
 // A subscription that is no more is not asked for again, and its browser can bring
 // another one for the same device token.
 func TestGoneAndBack(t *testing.T) {
@@ -318,7 +371,8 @@ func TestOptionsThatAreRefused(t *testing.T) {
 	refused("no key", err)
 	_, err = webpush.New(key, contact, nil)
 	refused("no store", err)
-	for _, contact := range []string{"", "ops@example.com", "mailto:ops", "mailto:mailto", "http://example.com", "https://", "https://user:pass@example.com"} {
+	for _, contact := range []string{"", "ops@example.com", "mailto:ops", "mailto:mailto", "http://example.com", "https://", "https://user:pass@example.com",
+		"https://localhost", "https://relay", "https://relay.local", "mailto:root@localhost", "mailto:https:a@example.com", "mailto:ops@example.com?x"} {
 		_, err = webpush.New(key, contact, store)
 		refused("contact "+contact, err)
 	}

@@ -25,14 +25,14 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// Backend says how to get at the stores under test.
+// Backend says how to get at the stores under test. Several goroutines call its functions.
 type Backend struct {
 	// New makes an empty place to keep a registry in, which t's cleanup removes, and returns what Open needs to find it
 	// from another process: a path or a connection string, for instance.
 	New func(t *testing.T) string
 
-	// Open opens a store at a place, as a node of a fleet does. It is called many times for one place, also at once and
-	// in other processes, where New was not called.
+	// Open opens a store at a place, as a node of a fleet does. It is called many times for one place, also by several
+	// goroutines at once and in other processes, where New was not called.
 	Open func(t *testing.T, place string) pairing.Store
 }
 
