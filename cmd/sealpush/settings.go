@@ -177,7 +177,8 @@ func (s *settings) parse(args []string, getenv func(string) string) error {
 	return err
 }
 
-// useDefaultRegistry names the user's own registry, if the command has one and none is named. An empty -registry names none.
+// useDefaultRegistry names the user's own registry, if the command has one and none is named. An empty -registry names
+// none.
 func (s *settings) useDefaultRegistry() {
 	f := s.flags.Lookup("registry")
 	if f == nil || f.Value.String() != "" || s.emptied("registry") {
