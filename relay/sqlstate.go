@@ -24,8 +24,8 @@ const (
 
 // An SQLState keeps devices in a database, for relays that must survive a restart, and for several relays that serve
 // the same phones: one row a device, in the table sealpush_relay_devices, under a hash of its token. The table is made
-// on first use, in the first schema of the connection's search path; a database user who may not do so needs it made
-// beforehand:
+// on first use, and again when it has gone, in the first schema of the connection's search path; a database user who may
+// not do so needs it made beforehand:
 //
 //	CREATE TABLE sealpush_relay_devices (
 //		device TEXT PRIMARY KEY, record BYTEA NOT NULL, forget_at BIGINT NOT NULL);
@@ -49,6 +49,9 @@ type SQLState struct {
 // NewSQLState returns the state in a database that was opened with a driver of the caller's choice, such as
 // github.com/jackc/pgx/v5/stdlib or modernc.org/sqlite. It does not connect yet. Closing db is the caller's, after the
 // relay.
+//
+// An SQLite database in memory belongs to one connection: the state refuses to work with it unless db has at most one
+// (SetMaxOpenConns).
 func NewSQLState(db *sql.DB, dialect Dialect) (*SQLState, error) {
 	if db == nil {
 		return nil, errors.New("relay: NewSQLState needs a database")
@@ -96,8 +99,12 @@ func (s *SQLState) Update(ctx context.Context, now time.Time, key string, change
 	}
 	for {
 		var create error
-		if !s.ready.Load() {
+		ready := s.ready.Load()
+		if !ready {
 			create = s.create(ctx) // which may fail where the table is there
+		}
+		if errors.Is(create, errMemoryDatabase) {
+			return s.failed(create)
 		}
 		done, err := s.try(ctx, now, key, change)
 		switch {
@@ -105,6 +112,8 @@ func (s *SQLState) Update(ctx context.Context, now time.Time, key string, change
 			s.ready.Store(true)
 			return nil
 		case err == nil: // Another relay was faster.
+		case ready && ctx.Err() == nil && !sqlretry.Passing(err):
+			s.ready.Store(false) // the table may have gone
 		case !sqlretry.Passing(errors.Join(err, create)):
 			return s.failed(errors.Join(err, create))
 		default:
@@ -117,12 +126,21 @@ func (s *SQLState) Update(ctx context.Context, now time.Time, key string, change
 	}
 }
 
+var errMemoryDatabase = errors.New("a database in memory belongs to one connection: open a file, or call SetMaxOpenConns(1) on the *sql.DB")
+
 func (s *SQLState) failed(err error) error { return fmt.Errorf("relay: %s: %w", s.dialect, err) }
 
 func (s *SQLState) create(ctx context.Context) error {
 	bytesType := "BYTEA"
 	if s.dialect == SQLite {
 		bytesType = "BLOB"
+		var file sql.NullString
+		if err := s.db.QueryRowContext(ctx, `SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&file); err != nil {
+			return err
+		}
+		if file.String == "" && s.db.Stats().MaxOpenConnections != 1 {
+			return errMemoryDatabase
+		}
 	}
 	for _, statement := range []string{fmt.Sprintf(createTable, bytesType), createIndex} {
 		if _, err := s.db.ExecContext(ctx, statement); err != nil {

@@ -204,3 +204,43 @@ func TestTableThatWasMadeBefore(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What a state keeps can be lost: when its table has gone with a database that was restored or replaced, the next post
+// makes it again.
+func TestTableThatVanishes(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, db *sql.DB, state relay.State) {
+		keep := func([]byte) ([]byte, time.Time) { return []byte("r"), time.Now().Add(time.Hour) }
+		for range 2 {
+			if err := state.Update(t.Context(), time.Now(), "a", keep); err != nil {
+				t.Fatal(err)
+			}
+			if rows := countRows(t, db); rows != 1 {
+				t.Errorf("%d rows", rows)
+			}
+			if _, err := db.ExecContext(t.Context(), `DROP TABLE sealpush_relay_devices`); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// An SQLite database in memory is another one on each connection, so what is in it would come and go.
+func TestMemoryDatabaseOfManyConnections(t *testing.T) {
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	state, err := relay.NewSQLState(db, relay.SQLite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := func([]byte) ([]byte, time.Time) { return []byte("r"), time.Now().Add(time.Hour) }
+	if err := state.Update(t.Context(), time.Now(), "a", keep); err == nil || !strings.Contains(err.Error(), "SetMaxOpenConns(1)") {
+		t.Errorf("error %v", err)
+	}
+	db.SetMaxOpenConns(1)
+	if err := state.Update(t.Context(), time.Now(), "a", keep); err != nil {
+		t.Error(err)
+	}
+}
