@@ -103,7 +103,7 @@ func (s *SQLState) Update(ctx context.Context, now time.Time, key string, change
 		if !ready {
 			create = s.create(ctx) // which may fail where the table is there
 		}
-		if errors.Is(create, errMemoryDatabase) {
+		if errors.Is(create, sqlretry.ErrMemory) {
 			return s.failed(create)
 		}
 		done, err := s.try(ctx, now, key, change)
@@ -126,20 +126,14 @@ func (s *SQLState) Update(ctx context.Context, now time.Time, key string, change
 	}
 }
 
-var errMemoryDatabase = errors.New("a database in memory belongs to one connection: open a file, or call SetMaxOpenConns(1) on the *sql.DB")
-
 func (s *SQLState) failed(err error) error { return fmt.Errorf("relay: %s: %w", s.dialect, err) }
 
 func (s *SQLState) create(ctx context.Context) error {
 	bytesType := "BYTEA"
 	if s.dialect == SQLite {
 		bytesType = "BLOB"
-		var file sql.NullString
-		if err := s.db.QueryRowContext(ctx, `SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&file); err != nil {
+		if err := sqlretry.CheckSQLite(ctx, s.db); err != nil {
 			return err
-		}
-		if file.String == "" && s.db.Stats().MaxOpenConnections != 1 {
-			return errMemoryDatabase
 		}
 	}
 	for _, statement := range []string{fmt.Sprintf(createTable, bytesType), createIndex} {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/relay/statetest"
+	"github.com/sealpush/sealpush/relay/webpush"
 )
 
 // A database is one of the databases under test.
@@ -235,12 +236,25 @@ func TestMemoryDatabaseOfManyConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	store, err := webpush.NewSQLStore(db, relay.SQLite)
+	if err != nil {
+		t.Fatal(err)
+	}
 	keep := func([]byte) ([]byte, time.Time) { return []byte("r"), time.Now().Add(time.Hour) }
-	if err := state.Update(t.Context(), time.Now(), "a", keep); err == nil || !strings.Contains(err.Error(), "SetMaxOpenConns(1)") {
-		t.Errorf("error %v", err)
+	update := func() error { return state.Update(t.Context(), time.Now(), "a", keep) }
+	key := func() error {
+		_, err := store.Key(t.Context())
+		return err
+	}
+	for name, use := range map[string]func() error{"state": update, "store": key} {
+		if err := use(); err == nil || !strings.Contains(err.Error(), "SetMaxOpenConns(1)") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	db.SetMaxOpenConns(1)
-	if err := state.Update(t.Context(), time.Now(), "a", keep); err != nil {
-		t.Error(err)
+	for name, use := range map[string]func() error{"state": update, "store": key} {
+		if err := use(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

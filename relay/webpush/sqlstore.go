@@ -37,6 +37,9 @@ type SQLStore struct {
 // NewSQLStore returns the store in a database that was opened with a driver of the caller's choice, such as
 // github.com/jackc/pgx/v5/stdlib or modernc.org/sqlite. It does not connect yet. Closing db is the caller's, after the
 // relay.
+//
+// An SQLite database in memory belongs to one connection: the store refuses to work with it unless db has at most one
+// (SetMaxOpenConns).
 func NewSQLStore(db *sql.DB, dialect relay.Dialect) (*SQLStore, error) {
 	if db == nil {
 		return nil, errors.New("webpush: NewSQLStore needs a database")
@@ -175,6 +178,12 @@ func (s *SQLStore) do(ctx context.Context, run func(context.Context) error) erro
 	for {
 		var create error
 		if !s.ready.Load() {
+			if s.dialect == relay.SQLite {
+				create = sqlretry.CheckSQLite(ctx, s.db)
+			}
+			if errors.Is(create, sqlretry.ErrMemory) {
+				return fmt.Errorf("webpush: %s: %w", s.dialect, create)
+			}
 			for _, statement := range createTables { // which may fail where the table is there
 				_, err := s.db.ExecContext(ctx, statement)
 				create = errors.Join(create, err)
