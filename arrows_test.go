@@ -37,21 +37,22 @@ var arrows = map[string][]string{
 	"internal/requestbody":              {},
 	"internal/program":                  {},
 	"internal/sqlretry":                 {},
+	"internal/sqltable":                 {},
 	"internal/state":                    {},
 	"internal/retry":                    {"internal/answer"},
 	"internal/regular":                  {},
 	"internal/transport":                {},
 	"pushauth":                          {"secret", "internal/answer", "internal/clock", "internal/input", "internal/retry", "internal/transport"},
 	"pushauth/verify":                   {"internal/answer", "internal/clock", "internal/transport"},
-	"relayclient/pairing":               {"seal", "internal/clock", "internal/crossorigin", "internal/regular"},
+	"relayclient/pairing":               {"seal", "internal/clock", "internal/crossorigin", "internal/regular", "internal/sqltable"},
 	"relayclient/pairing/qr":            {},
 	"relayclient/pairing/storetest":     {"seal", "relayclient/pairing"},
 	"relayclient":                       {"seal", "payload", "relayclient/pairing", "internal/answer", "internal/clock", "internal/input"},
 	"relayclient/bridge":                {"pushauth", "secret", "internal/answer", "internal/clock", "internal/input", "internal/regular", "internal/retry", "internal/transport"},
-	"relay":                             {"secret", "seal", "pushauth/verify", "internal/addresslimit", "internal/crossorigin", "internal/requestbody", "internal/sqlretry"},
+	"relay":                             {"secret", "seal", "pushauth/verify", "internal/addresslimit", "internal/crossorigin", "internal/requestbody", "internal/sqlretry", "internal/sqltable"},
 	"relay/statetest":                   {"relay", "secret"},
 	"relay/apns":                        {"secret", "seal", "relay"},
-	"relay/webpush":                     {"secret", "seal", "relay", "internal/addresslimit", "internal/crossorigin", "internal/requestbody", "internal/sqlretry"},
+	"relay/webpush":                     {"secret", "seal", "relay", "internal/addresslimit", "internal/crossorigin", "internal/requestbody", "internal/sqlretry", "internal/sqltable"},
 	"relay/webpush/storetest":           {"secret", "relay/webpush"},
 	"relay/webpush/webpushtest":         {},
 	"relayclient/relaytest":             {"secret", "seal", "payload", "relay", "relay/apns", "pushauth/verify", "internal/requestbody"},
@@ -117,4 +118,18 @@ func TestExamplesUseWhatIsExported(t *testing.T) {
 // ours is the path of a package inside the module, empty for its root.
 func ours(path string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(path+"/", module), "/")
+}
+
+// A daemon that only sends has no module in its build for what a relay alone needs.
+func TestClientsNeedNoModuleOfRelays(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./relayclient/...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(out), "golang.org/x/crypto\n") {
+		t.Error("go list names no modules")
+	}
+	if strings.Contains(string(out), "webpush-go") {
+		t.Error("relayclient needs the library that sends Web Push messages")
+	}
 }

@@ -12,7 +12,8 @@ import (
 // one, and so compiles and runs.
 func TestGoBlocksAreTested(t *testing.T) {
 	var tested strings.Builder
-	for _, name := range glob(t, "*_test.go", "../relayclient/pairing/sqltest/*_test.go", "../relay/sqltest/*_test.go", "../integrations/otel/*_test.go") {
+	for _, name := range glob(t, "*_test.go", "../relayclient/pairing/sqltest/*_test.go", "../relay/sqltest/*_test.go",
+		"../integrations/*/*_test.go", "../integrations/notify/notifytest/*_test.go") {
 		tested.WriteString(unindented(readFile(t, name)))
 	}
 	guides := glob(t, "*.md")

@@ -28,6 +28,9 @@ func (r *Relay) accept(e Envelope, device string) *reply {
 	if r.config.policy == nil {
 		return answerTo(r.forward(e))
 	}
+	if failure := r.find(device); failure != nil {
+		return answerTo(failure)
+	}
 	page := newPage(device, e.CollapseID)
 	for {
 		now := time.Now()
@@ -62,6 +65,17 @@ func (r *Relay) accept(e Envelope, device string) *reply {
 			return took(coalesced)
 		}
 	}
+}
+
+// find asks a forwarder that knows which devices there are.
+func (r *Relay) find(device string) *failedForward {
+	finder, ok := r.config.forwarder.(Finder)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(r.life, stateTimeout)
+	defer cancel()
+	return failedBy(finder.Find(ctx, device))
 }
 
 // A page is what the state is asked about: one collapse id on one device.
@@ -206,10 +220,17 @@ func (r *Relay) forward(e Envelope) *failedForward {
 	start := r.config.observedNow()
 	err := r.config.forwarder.Forward(ctx, e)
 	r.config.observeForward("forward", err, start)
+	if err != nil {
+		r.config.log().Warn("relay: page not forwarded", "collapse_id", e.CollapseID, "error", err)
+	}
+	return failedBy(err)
+}
+
+// failedBy says what an error of a forwarder means for the daemon.
+func failedBy(err error) *failedForward {
 	if err == nil {
 		return nil
 	}
-	r.config.log().Warn("relay: page not forwarded", "collapse_id", e.CollapseID, "error", err)
 	failure, ok := errors.AsType[*ForwardError](err)
 	if !ok {
 		failure = &ForwardError{}

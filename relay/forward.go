@@ -32,6 +32,15 @@ type Digester interface {
 	ForwardDigest(ctx context.Context, device secret.Text) error
 }
 
+// A Finder is a [Forwarder] that keeps the devices that there are. A relay with a policy asks it before anything else, so
+// that whoever posts for made-up devices costs the relay a look-up, and leaves nothing in its [State].
+type Finder interface {
+	Forwarder
+	// Find returns nil for a device, by its name, that Forward may reach, or where that is not known, and an error as
+	// Forward's for one that it does not reach. The context ends after 2 seconds.
+	Find(ctx context.Context, name string) error
+}
+
 // A ForwardError says why a push service did not take a message. It holds no device token.
 type ForwardError struct {
 	// Status is what the relay answers: 410 for a device token that is dead, 429 for one that is sent too much, 502 for

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -156,6 +157,59 @@ func TestCloseEndsForwards(t *testing.T) {
 		relay.Close()
 		if waited := time.Since(begin); waited != 0 {
 			t.Errorf("Close waited %v for a forward", waited)
+		}
+	})
+}
+
+// A finder is a forwarder that keeps no device but one.
+type finder struct{ taker }
+
+func (finder) Find(ctx context.Context, name string) error {
+	switch name {
+	case device:
+		return nil
+	case "slow":
+		<-ctx.Done()
+		return &relay.ForwardError{Err: ctx.Err()}
+	}
+	return &relay.ForwardError{Status: http.StatusGone, Reason: "Unregistered"}
+}
+
+type taker struct{}
+
+func (taker) Device(token string) (string, error)           { return token, nil }
+func (taker) Forward(context.Context, relay.Envelope) error { return nil }
+
+// A forwarder that keeps its devices is asked first, so that others are answered at once and not counted.
+func TestFinderIsAskedBeforeThePolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		state, err := relay.NewMemoryState(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := relay.New(relay.WithForwarder(finder{}), relay.WithState(state))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		post := func(name string) (int, string) {
+			w := httptest.NewRecorder()
+			r.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(envelope(t, "device", name))))
+			return w.Code, w.Body.String()
+		}
+		for _, name := range []string{"one", "two", "one"} { // one device has room in the state
+			if status, body := post(name); status != http.StatusGone || !strings.Contains(body, "Unregistered") {
+				t.Errorf("%s: %d %s", name, status, body)
+			}
+		}
+		start := time.Now()
+		if status, body := post("slow"); status != http.StatusBadGateway || time.Since(start) != 2*time.Second {
+			t.Errorf("slow: %d %s after %v", status, body, time.Since(start))
+		}
+		for _, want := range []string{"forwarded", "coalesced"} {
+			if status, body := post(device); status != http.StatusAccepted || !strings.Contains(body, want) {
+				t.Errorf("the known one: %d %s", status, body)
+			}
 		}
 	})
 }

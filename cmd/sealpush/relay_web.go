@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -93,6 +94,9 @@ type webRelay struct {
 	invitation    secret.Text
 }
 
+// openTimeout bounds the first use of the state, which another process may have locked.
+const openTimeout = 15 * time.Second
+
 // open reads the state, or makes it. Fallback may be nil.
 func (o *web) open(ctx context.Context, baseURL string, fallback relay.Forwarder) (*webRelay, error) {
 	db, dialect, err := o.database()
@@ -100,6 +104,8 @@ func (o *web) open(ctx context.Context, baseURL string, fallback relay.Forwarder
 		return nil, err
 	}
 	w := &webRelay{db: db}
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
 	if err := w.fill(ctx, o, dialect, baseURL, fallback); err != nil {
 		w.close()
 		return nil, err

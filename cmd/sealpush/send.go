@@ -38,13 +38,13 @@ func sendCommand() command {
 		usage:   "[flags]",
 		text: `The alert is made of the flags:
 
-    sealpush send -name backup -message "no space left" -log /var/log/backup.log
-    journalctl -u backup -n 40 | sealpush send -name backup -log -
+    sealpush send -name backup -message "no space left" -log-tail /var/log/backup.log
+    journalctl -u backup -n 40 | sealpush send -name backup -log-tail -
     sealpush send -kind event -event deployed -name web -subject "Version 12 is live" -priority passive
 
 With -json it is read from standard input, with the members that docs/protocol.md lists for the sealed plaintext: kind and
 name, and what else is known. v, host, ts and success are filled in where they are missing, and a member that cannot be used
-is an error. -log adds the end of a file to it.
+is an error. -log-tail adds the end of a file to it.
 
     echo '{"kind":"failure","name":"backup","exit_code":3,"fail_reason":"no space left"}' | sealpush send -json
 
@@ -65,7 +65,7 @@ out with the next send or run that has the same spool, as 'sealpush help run' de
 			s.flags.StringVar(&o.subject, "subject", "", "with -kind event: the headline, one `line`")
 			s.flags.StringVar(&o.message, "message", "", "why a job failed, or the `text` below an event's headline")
 			s.flags.Var(&o.exitCode, "exit-code", "the job's exit `code`")
-			s.flags.StringVar(&o.log, "log", "", "`file` whose last lines the phone shows, or - for standard input")
+			s.flags.StringVar(&o.log, "log-tail", "", "`file` whose last lines the phone shows, or - for standard input")
 			s.flags.BoolVar(&o.json, "json", false, "read the alert as JSON from standard input")
 			s.flags.BoolVar(&o.verbose, "v", false, "print what became of the alert for each phone")
 			return func(ctx context.Context, args []string) error {
@@ -115,7 +115,7 @@ func (o sendOptions) run(ctx context.Context, s *settings) error {
 func (o sendOptions) alert() (alert payload.Alert, err error) {
 	if o.json {
 		if o.kind != string(payload.KindFailure) || o.name+o.event+o.subject+o.message+o.exitCode.String() != "" || o.log == "-" {
-			return alert, usagef("-json goes with -log FILE, and with no other flag that says what is in the alert")
+			return alert, usagef("-json goes with -log-tail FILE, and with no other flag that says what is in the alert")
 		}
 		if alert, err = readAlert(os.Stdin); err != nil {
 			return alert, usageError{fmt.Errorf("the alert on standard input: %w", err)}

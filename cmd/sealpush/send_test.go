@@ -30,14 +30,14 @@ func TestSendFromFlags(t *testing.T) {
 		right func(payload.Alert) bool
 	}{
 		"failure": {
-			[]string{"-name", "backup", "-message", "disk full", "-exit-code", "3", "-log", log}, "",
+			[]string{"-name", "backup", "-message", "disk full", "-exit-code", "3", "-log-tail", log}, "",
 			func(a payload.Alert) bool {
 				return a.Kind == payload.KindFailure && a.FailReason == "disk full" && *a.ExitCode == 3 &&
 					slices.Equal(a.LogTail[len(a.LogTail)-2:], []string{"old", "write: no space left"})
 			},
 		},
 		"success, log from standard input": {
-			[]string{"-kind", "success", "-name", "backup", "-log", "-", "-host", "db-1"}, "one\r\ntwo\r\n",
+			[]string{"-kind", "success", "-name", "backup", "-log-tail", "-", "-host", "db-1"}, "one\r\ntwo\r\n",
 			func(a payload.Alert) bool {
 				return a.Kind == payload.KindSuccess && a.Host == "db-1" && slices.Equal(a.LogTail, []string{"one", "two"}) && a.ExitCode == nil
 			},
@@ -49,7 +49,7 @@ func TestSendFromFlags(t *testing.T) {
 			},
 		},
 		"JSON": {
-			[]string{"-json", "-log", log}, `{"kind":"failure","name":"backup","run_id":"17","exit_code":0,"fail_reason":"none","host":"db-2","schedule":""}`,
+			[]string{"-json", "-log-tail", log}, `{"kind":"failure","name":"backup","run_id":"17","exit_code":0,"fail_reason":"none","host":"db-2","schedule":""}`,
 			func(a payload.Alert) bool {
 				return a.Kind == payload.KindFailure && a.RunID == "17" && *a.ExitCode == 0 && a.Host == "db-2" && time.Since(a.Time) < time.Hour &&
 					a.LogTail[len(a.LogTail)-1] == "write: no space left"
@@ -89,12 +89,12 @@ func TestSendUsage(t *testing.T) {
 		"event without word": {[]string{"-kind", "event", "-name", "web"}, "", "event"},
 		"subject of failure": {[]string{"-name", "web", "-subject", "x"}, "", "-event and -subject go with -kind event"},
 		"message of success": {[]string{"-kind", "success", "-name", "web", "-message", "x"}, "", "-message goes with"},
-		"log of event":       {[]string{"-kind", "event", "-event", "x", "-name", "web", "-log", "-"}, "x\n", "log_tail"},
+		"log of event":       {[]string{"-kind", "event", "-event", "x", "-name", "web", "-log-tail", "-"}, "x\n", "log_tail"},
 		"exit code":          {[]string{"-name", "web", "-exit-code", "3x"}, "", "it takes a number"},
-		"log not there":      {[]string{"-name", "web", "-log", missing}, "", missing},
+		"log not there":      {[]string{"-name", "web", "-log-tail", missing}, "", missing},
 		"long name":          {[]string{"-name", strings.Repeat("x", 5000)}, "", "the alert cannot be sent"},
 		"JSON and flags":     {[]string{"-json", "-name", "web"}, "{}", "-json goes with"},
-		"JSON and its input": {[]string{"-json", "-log", "-"}, "{}", "-json goes with"},
+		"JSON and its input": {[]string{"-json", "-log-tail", "-"}, "{}", "-json goes with"},
 		"no JSON":            {[]string{"-json"}, "backup failed", "it is no JSON object"},
 		"empty JSON":         {[]string{"-json"}, "", "it is no JSON object"},
 		"null":               {[]string{"-json"}, "null", "it is no JSON object"},

@@ -2,7 +2,10 @@ module github.com/sealpush/sealpush/integrations/sourcestest
 
 go 1.26.0
 
-require github.com/sealpush/sealpush v0.0.0
+require (
+	github.com/sealpush/sealpush v0.0.0
+	go.yaml.in/yaml/v3 v3.0.6
+)
 
 require (
 	github.com/MicahParks/jwkset v0.11.4 // indirect

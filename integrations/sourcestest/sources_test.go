@@ -58,6 +58,19 @@ var runners = map[string]func(*testing.T, *trial){
 		try.run(t, try.next(t))
 		try.terminal.program.Await(t, regexp.QuoteMeta(`sealpush_relay_posts_total{result="forwarded"} 0`))
 	},
+	"On a server":            onAServer,
+	"systemd":                systemd,
+	"restic and Borg":        resticAndBorg,
+	"smartd":                 smartd,
+	"mdadm":                  mdadm,
+	"apcupsd":                apcupsd,
+	"unattended-upgrades":    unattendedUpgrades,
+	"GitHub Actions":         githubActions,
+	"GitLab CI":              gitlabCI,
+	"Kubernetes":             kubernetes,
+	"log/slog":               inAGoProgram,
+	"robfig/cron and gocron": inAGoProgram,
+	"nikoksr/notify":         inAGoProgram,
 }
 
 func TestSourcesBlocks(t *testing.T) {

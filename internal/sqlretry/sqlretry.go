@@ -1,9 +1,7 @@
-// Package sqlretry says whether a statement is worth another attempt, and whether a database is worth the first.
+// Package sqlretry tells failures of a statement that may pass from others.
 package sqlretry
 
 import (
-	"context"
-	"database/sql"
 	"errors"
 	"strings"
 )
@@ -19,19 +17,4 @@ func Passing(err error) bool {
 		return code.SQLState() == "40001" || code.SQLState() == "40P01" // serialization, deadlock
 	}
 	return strings.Contains(err.Error(), "database is locked") // SQLite's drivers have no type in common
-}
-
-// ErrMemory is the error of [CheckSQLite].
-var ErrMemory = errors.New("a database in memory belongs to one connection: open a file, or call SetMaxOpenConns(1) on the *sql.DB")
-
-// CheckSQLite refuses an SQLite database in memory that each connection of db would have one of.
-func CheckSQLite(ctx context.Context, db *sql.DB) error {
-	var file sql.NullString
-	if err := db.QueryRowContext(ctx, `SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&file); err != nil {
-		return err
-	}
-	if file.String == "" && db.Stats().MaxOpenConnections != 1 {
-		return ErrMemory
-	}
-	return nil
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/relay/statetest"
-	"github.com/sealpush/sealpush/relay/webpush"
 )
 
 // A database is one of the databases under test.
@@ -176,7 +175,6 @@ func TestNoChangeIsLost(t *testing.T) {
 func TestTableThatWasMadeBefore(t *testing.T) {
 	dsn := newPostgresSchema(t)
 	db, state := open(t, databases["PostgreSQL"], dsn)
-	keep := func([]byte) ([]byte, time.Time) { return []byte("r"), time.Now().Add(time.Hour) }
 	if err := state.Update(t.Context(), time.Now(), "a", keep); err != nil {
 		t.Fatal(err)
 	}
@@ -203,58 +201,5 @@ func TestTableThatWasMadeBefore(t *testing.T) {
 	_, limited := open(t, databases["PostgreSQL"], u.String())
 	if err := limited.Update(t.Context(), time.Now(), "b", keep); err != nil {
 		t.Error(err)
-	}
-}
-
-// What a state keeps can be lost: when its table has gone with a database that was restored or replaced, the next post
-// makes it again.
-func TestTableThatVanishes(t *testing.T) {
-	forEachDatabase(t, func(t *testing.T, db *sql.DB, state relay.State) {
-		keep := func([]byte) ([]byte, time.Time) { return []byte("r"), time.Now().Add(time.Hour) }
-		for range 2 {
-			if err := state.Update(t.Context(), time.Now(), "a", keep); err != nil {
-				t.Fatal(err)
-			}
-			if rows := countRows(t, db); rows != 1 {
-				t.Errorf("%d rows", rows)
-			}
-			if _, err := db.ExecContext(t.Context(), `DROP TABLE sealpush_relay_devices`); err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
-}
-
-// An SQLite database in memory is another one on each connection, so what is in it would come and go.
-func TestMemoryDatabaseOfManyConnections(t *testing.T) {
-	db, err := sql.Open("sqlite", ":memory:")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	state, err := relay.NewSQLState(db, relay.SQLite)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := webpush.NewSQLStore(db, relay.SQLite)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keep := func([]byte) ([]byte, time.Time) { return []byte("r"), time.Now().Add(time.Hour) }
-	update := func() error { return state.Update(t.Context(), time.Now(), "a", keep) }
-	key := func() error {
-		_, err := store.Key(t.Context())
-		return err
-	}
-	for name, use := range map[string]func() error{"state": update, "store": key} {
-		if err := use(); err == nil || !strings.Contains(err.Error(), "SetMaxOpenConns(1)") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	db.SetMaxOpenConns(1)
-	for name, use := range map[string]func() error{"state": update, "store": key} {
-		if err := use(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -394,5 +395,52 @@ func TestOptionsThatAreRefused(t *testing.T) {
 	again, err := webpush.ParseKey(key.Private())
 	if err != nil || again.PublicKey() != key.PublicKey() {
 		t.Errorf("a key read again: %v, %v", again, err)
+	}
+}
+
+// counting is a state that counts what it is asked.
+type counting struct {
+	relay.State
+	updates atomic.Int64
+}
+
+func (c *counting) Update(ctx context.Context, now time.Time, key string, change relay.ChangeFunc) error {
+	c.updates.Add(1)
+	return c.State.Update(ctx, now, key, change)
+}
+
+// Whoever posts for device tokens that there are not costs the relay a look-up, and leaves nothing in its state.
+func TestUnknownDeviceTokensLeaveNothing(t *testing.T) {
+	memory, err := relay.NewMemoryState(10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, opts := range map[string][]webpush.Option{"alone": nil, "with Apple": {webpush.WithFallback(&apple{})}} {
+		s := newSetup(t, opts...)
+		state := &counting{State: memory}
+		r := newRelay(t, s.forwarder, relay.WithState(state))
+		ended, known := s.service.Subscribe(), s.service.Subscribe()
+		endedToken, _ := s.subscribe(t, ended)
+		token, _ := s.subscribe(t, known)
+		s.service.Gone(ended)
+		page(t, r, endedToken, 1, "passive")
+		before := state.updates.Load()
+		for id := range 50 {
+			if a := page(t, r, endedToken, id, "passive"); a.status != http.StatusGone || a.text("reason") != "Unregistered" {
+				t.Errorf("%s: ended: %d %v", name, a.status, a.body)
+			}
+			if len(opts) > 0 {
+				continue // the other push service knows its own
+			}
+			if a := page(t, r, fmt.Sprintf("%064x", id), id, "passive"); a.status != http.StatusGone {
+				t.Errorf("%s: unknown: %d %v", name, a.status, a.body)
+			}
+		}
+		if got := state.updates.Load(); got != before {
+			t.Errorf("%s: %d calls of the state", name, got-before)
+		}
+		if a := page(t, r, token, 1, "passive"); a.status != http.StatusAccepted || state.updates.Load() == before {
+			t.Errorf("%s: a known one: %d %v", name, a.status, a.body)
+		}
 	}
 }

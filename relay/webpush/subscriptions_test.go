@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -362,6 +363,31 @@ func TestRefusalsEndTheConnection(t *testing.T) {
 	if resp.StatusCode != http.StatusUnauthorized || !resp.Close {
 		t.Errorf("%s, closed %t", resp.Status, resp.Close)
 	}
+}
+
+// A stalled is a connection on which no more of the body comes.
+type stalled struct {
+	*httptest.ResponseRecorder
+	body *io.PipeWriter
+}
+
+func (s stalled) SetReadDeadline(time.Time) error {
+	return s.body.CloseWithError(os.ErrDeadlineExceeded)
+}
+
+func TestSlowBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newSubscriptions(t, newForwarder(t, webpush.GenerateKey(), webpush.NewMemoryStore()))
+		body, end := io.Pipe()
+		go end.Write([]byte(`{"endpoint":`))
+		r := httptest.NewRequest(http.MethodPost, "/subscriptions", body)
+		r.Header.Set("Authorization", "Bearer "+invitation)
+		w, start := stalled{httptest.NewRecorder(), end}, time.Now()
+		h.ServeHTTP(w, r)
+		if w.Code != http.StatusRequestTimeout || w.Header().Get("Connection") != "close" || time.Since(start) != 10*time.Second {
+			t.Errorf("%d %s after %v", w.Code, w.Body, time.Since(start))
+		}
+	})
 }
 
 func TestStoreOfSubscriptionsThatIsNotReached(t *testing.T) {

@@ -28,7 +28,7 @@ func TestAlertIsShownAndKept(t *testing.T) {
 	p.says("list", "no space left on device")
 
 	t.Run("the page shows what the relay could see beside what the phone reads", func(t *testing.T) {
-		p.says("compare", "The relay and the push service")
+		p.says("compare", "The push service in between saw less")
 		p.says("saw", shown.Tag)
 		p.says("saw", "time-sensitive")
 		p.says("reads", "no space left on device")

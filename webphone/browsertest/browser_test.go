@@ -35,6 +35,19 @@ func newProfile(t *testing.T) profile {
 // openProfile starts the browser over a directory. It ends with the test.
 func openProfile(t *testing.T, dir string) profile {
 	t.Helper()
+	var failed error
+	for range 3 { // on a busy machine it ends at once, now and then
+		p, err := tryProfile(t, dir)
+		if err == nil {
+			return p
+		}
+		failed = err
+	}
+	t.Fatalf("chromium does not start: %v", failed)
+	return profile{}
+}
+
+func tryProfile(t *testing.T, dir string) (profile, error) {
 	opts := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.NoSandbox, // tests run as root in containers
 		chromedp.DisableGPU,
@@ -45,17 +58,21 @@ func openProfile(t *testing.T, dir string) profile {
 	)
 	alloc, cancelAlloc := chromedp.NewExecAllocator(context.Background(), opts...)
 	ctx, cancel := chromedp.NewContext(alloc, chromedp.WithErrorf(t.Logf))
+	// A browser lives as long as the context that it is started with, so that one must not have a deadline.
+	starting := time.AfterFunc(2*time.Minute, cancelAlloc)
+	err := chromedp.Do(ctx)
+	starting.Stop()
+	if err != nil {
+		cancel()
+		cancelAlloc()
+		return profile{}, err
+	}
 	t.Cleanup(func() {
 		chromedp.Cancel(ctx)
 		cancel()
 		cancelAlloc()
 	})
-	// A browser lives as long as the context that it is started with, so that one must not have a deadline.
-	defer time.AfterFunc(2*time.Minute, cancelAlloc).Stop()
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatalf("chromium does not start: %v", err)
-	}
-	return profile{ctx}
+	return profile{ctx}, nil
 }
 
 // allow sets what the person has answered about notifications: granted, denied or prompt.
@@ -360,13 +377,56 @@ func (b *tab) see(l look) {
 	})
 }
 
-// picture takes the state of the page in every look, where the tests were told to, and sees that nothing is cut off.
+// audit is what a page must be to be read by everybody (WCAG 2.2, levels A and AA): every control has a name, no id stands
+// twice, headings leave out no level, and text has a contrast of 4.5 to 1.
+const audit = `(() => {
+	const wrong = [];
+	const visible = (e) => e.checkVisibility({ visibilityProperty: true });
+	const all = [...document.querySelectorAll("body *")].filter(visible);
+	for (const e of all.filter((e) => e.matches("button, input, select, summary, a, video, [role=region], [role=group], dialog"))) {
+		const by = e.getAttribute("aria-labelledby");
+		const name = [e.getAttribute("aria-label"), by && document.getElementById(by)?.textContent, ...[...(e.labels ?? [])].map((l) => l.textContent),
+			e.matches("button, summary, a") ? e.textContent : ""].find((t) => t?.trim());
+		if (!name) wrong.push("no name: " + e.outerHTML.slice(0, 100));
+	}
+	const ids = [...document.querySelectorAll("[id]")].map((e) => e.id);
+	for (const id of new Set(ids)) if (ids.filter((other) => other === id).length > 1) wrong.push("id twice: " + id);
+	let level = 0;
+	for (const h of all.filter((e) => /^H[1-6]$/.test(e.tagName))) {
+		if (Number(h.tagName[1]) > level + 1) wrong.push("a heading leaves out a level: " + h.textContent);
+		level = Number(h.tagName[1]);
+	}
+	const rgb = (color) => color.match(/[\d.]+/g).map(Number);
+	const light = ([r, g, b]) => [r, g, b].map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+		.reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+	const behind = (e) => {
+		for (; e; e = e.parentElement) {
+			const color = rgb(getComputedStyle(e).backgroundColor);
+			if (color.length < 4 || color[3] === 1) return color;
+		}
+		return [255, 255, 255];
+	};
+	const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+	for (let t; (t = texts.nextNode());) {
+		const e = t.parentElement;
+		if (t.data.trim() === "" || !visible(e) || e.closest(".hidden, :disabled, script")) continue;
+		const [one, two] = [light(rgb(getComputedStyle(e).color)), light(behind(e))];
+		const contrast = (Math.max(one, two) + 0.05) / (Math.min(one, two) + 0.05);
+		if (contrast < 4.5) wrong.push("contrast " + contrast.toFixed(2) + ": " + t.data.trim().slice(0, 60));
+	}
+	return wrong;
+})()`
+
+// picture takes the state of the page in every look, where the tests were told to, and sees that it can be read.
 func (b *tab) picture(name string) {
 	b.t.Helper()
 	for _, l := range looks {
 		b.see(l)
 		if over := eval[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
 			b.t.Errorf("%s at %d px: %d px are beyond the right edge", name, l.width, over)
+		}
+		for _, complaint := range eval[[]string](b, audit) {
+			b.t.Errorf("%s at %d px, %s: %s", name, l.width, l.scheme, complaint)
 		}
 		if *screenshots == "" {
 			continue

@@ -22,7 +22,7 @@ func TestOffline(t *testing.T) {
 	d := newDaemon(t, s, p)
 	p.push(d.page(failure("nightly-backup")))
 	second := d.page(failure("second"))
-	s.leave()
+	s.away.Store(true)
 	p.open(s.URL + "/phone/")
 	p.says("list", "nightly-backup failed")
 	p.stopWorker()
@@ -31,7 +31,7 @@ func TestOffline(t *testing.T) {
 	p.click("trial")
 	p.says("trial-state", "opened and shown")
 	p.picture("offline")
-	s.comeBack()
+	s.away.Store(false)
 	p.open(s.URL + "/phone/")
 	p.hidden("silent")
 }
@@ -160,7 +160,7 @@ func TestSubscriptionChange(t *testing.T) {
 	}
 
 	t.Run("the relay cannot be told", func(t *testing.T) {
-		s.leave()
+		s.away.Store(true)
 		changeSubscription(t, p, s.push.Subscribe())
 		if shown := p.notified(1)[0]; shown.Title != "Alerts may not reach this phone" {
 			t.Errorf("shows %+v", shown)
@@ -197,6 +197,20 @@ func TestRelayThatForgot(t *testing.T) {
 	p.open(s.URL + "/phone/")
 	p.says("silent", "The relay does not know this phone any more")
 	p.picture("silent")
+}
+
+// A page that is open learns that another is served from now on.
+func TestNewerVersion(t *testing.T) {
+	s := newSite(t)
+	p := newPhone(t, s)
+	p.hidden("newer")
+	s.newer.Store(true)
+	eval[bool](p.tab, `navigator.serviceWorker.getRegistration().then((r) => r.update()).then(() => true)`)
+	p.visible("newer")
+	p.picture("newer")
+	p.click("reload")
+	p.hidden("newer")
+	p.says("state", "Ready for alerts")
 }
 
 // From the push to the notification, with a worker that has to be started: reported, and no test is decided by it.

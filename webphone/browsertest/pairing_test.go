@@ -7,11 +7,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/sealpush/sealpush/internal/program"
+	"github.com/sealpush/sealpush/relay/webpush/webpushtest"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/seal"
 )
@@ -29,23 +31,40 @@ func pairTool(t *testing.T, s *site, registry string, args ...string) (*program.
 	return program.Start(t, cmd), typed
 }
 
-// What somebody does who has a relay and a browser: from nothing to the page of a failed command.
-func TestFromALinkToTheLockScreen(t *testing.T) {
-	s := newSite(t)
-	registry := filepath.Join(t.TempDir(), "devices.json")
-	pair, typed := pairTool(t, s, registry, "-invitation", invitation)
-	link := pair.Await(t, `^Link +(\S+)$`)[1]
+// startRelay runs sealpush relay -web and returns it, and the link with its invitation.
+func startRelay(t *testing.T) (s *site, invitationLink string) {
+	t.Helper()
+	push := webpushtest.New(t)
+	certificate := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(certificate, push.Certificate(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := sealpush(t, "relay", "-web", "-addr", "127.0.0.1:0", "-state", t.TempDir(), "-show-invitation",
+		"-push-service", strings.TrimPrefix(push.URL, "https://"), "-push-network", "127.0.0.0/8")
+	cmd.Env = append(cmd.Env, "SSL_CERT_FILE="+certificate)
+	link := program.Start(t, cmd).Await(t, `((http://\S+)/phone#\S+)`)
+	return &site{push: push, Server: &httptest.Server{URL: link[2]}}, link[1]
+}
 
+// What somebody does who has nothing yet, with real processes: a relay, a phone, pairing, and the page of a failed command.
+func TestFromNothingToTheLockScreen(t *testing.T) {
+	s, invitation := startRelay(t)
 	profile := newProfile(t)
 	profile.allow(t, s.URL, "granted")
 	p := &phone{profile.newTab(t, s.URL, subscription(t, s)), s}
-	p.open(link)
+	p.open(invitation)
+	p.says("setup-for", "invites this phone")
+	p.picture("setup-by-invitation")
+	p.click("setup-go") // the link had the invitation
+	p.visible("pair")
+	p.await(`navigator.serviceWorker.controller !== null`)
+
+	registry := filepath.Join(t.TempDir(), "devices.json")
+	pair, typed := pairTool(t, s, registry)
+	p.open(pair.Await(t, `^Link +(\S+)$`)[1])
 	if address := eval[string](p.tab, `location.href`); address != s.URL+"/phone/" {
 		t.Errorf("the link's secrets stay in the address: %s", address)
 	}
-	p.says("setup-for", "db1 asks to pair with this phone")
-	p.picture("setup-by-link")
-	p.click("setup-go") // the link had the invitation
 	p.says("asked", "Pair with db1?")
 	p.picture("asked")
 	p.click("asked-yes")
@@ -89,6 +108,23 @@ func TestFromALinkToTheLockScreen(t *testing.T) {
 		p.says("own-fingerprint", fingerprint)
 		p.says("own-daemons", "db1")
 	})
+}
+
+// One code is enough: the link of sealpush pair can hold the relay's invitation, too.
+func TestSetUpByThePairingLink(t *testing.T) {
+	s := newSite(t)
+	pair, typed := pairTool(t, s, filepath.Join(t.TempDir(), "devices.json"), "-invitation", invitation)
+	profile := newProfile(t)
+	profile.allow(t, s.URL, "granted")
+	p := &phone{profile.newTab(t, s.URL, subscription(t, s)), s}
+	p.open(pair.Await(t, `^Link +(\S+)$`)[1])
+	p.says("setup-for", "db1 asks to pair with this phone")
+	p.picture("setup-by-link")
+	p.click("setup-go")
+	p.click("asked-yes")
+	p.says("waiting-fingerprint", pair.Await(t, `^Fingerprint +(\S+)$`)[1])
+	fmt.Fprintln(typed, "yes")
+	p.says("state", "Paired with db1")
 }
 
 func TestFingerprintsThatDiffer(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"flag"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -36,8 +37,8 @@ type site struct {
 	*httptest.Server
 	push *webpushtest.Service
 
-	down sync.RWMutex // held while the site is to be away
-	away bool
+	away  atomic.Bool // every request fails, as without a network
+	newer atomic.Bool // the worker is of a newer version
 }
 
 func newSite(t *testing.T) *site {
@@ -77,11 +78,14 @@ func newSite(t *testing.T) *site {
 	mux.Handle("/mailboxes/", mailboxes)
 	mux.Handle("/relay", http.StripPrefix("/relay", sealed))
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.down.RLock()
-		away := s.away
-		s.down.RUnlock()
-		if away {
+		if s.away.Load() {
 			panic(http.ErrAbortHandler)
+		}
+		if s.newer.Load() && r.URL.Path == "/phone/worker.js" {
+			r.Header.Del("Accept-Encoding")
+			r.Header.Del("If-None-Match")
+			defer io.WriteString(w, "// newer")
+			w = noLength{w}
 		}
 		mux.ServeHTTP(w, r)
 	}))
@@ -92,17 +96,12 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// leave lets every request fail from now on, as without a network.
-func (s *site) leave() {
-	s.down.Lock()
-	defer s.down.Unlock()
-	s.away = true
-}
+// noLength lets more be written than the handler says.
+type noLength struct{ http.ResponseWriter }
 
-func (s *site) comeBack() {
-	s.down.Lock()
-	defer s.down.Unlock()
-	s.away = false
+func (w noLength) Write(b []byte) (int, error) {
+	w.Header().Del("Content-Length")
+	return w.ResponseWriter.Write(b)
 }
 
 // next is what the push service has opened next, as the browser does.

@@ -108,7 +108,7 @@
       say("asked-where", pending.kind === "mailbox" ? `Through the relay ${new URL(pending.relay).host}, which cannot read what is said.`
         : `Directly, at ${pending.url}.` + (origin.startsWith("https:") && !links.usable(pending.url) ? " A browser may refuse that address, because it is not https." : ""));
     }
-    show("pair", phone !== null && usable);
+    show("pair", phone !== null && usable && !asks && pairing === null); // one thing at a time
     show("phone", phone !== null);
     if (phone) {
       say("own-name", phone.name);
@@ -155,6 +155,12 @@
     }
     show("more", all.length > listed);
     renderComparison(now);
+  }
+
+  // announce says to a screen reader what has come.
+  function announce() {
+    const [last] = all;
+    if (last) say("news", `New: ${last.alert ? `${text.headline(last.alert)} on ${text.oneLine(last.alert.host)}` : last.error ? "a message that cannot be read" : "more alerts"}`);
   }
 
   const isOld = (record, now) => record.stale || !record.at || now - record.at > freshFor;
@@ -367,7 +373,7 @@
       return name;
     } catch (err) {
       if (pairing.signal.aborted) return null;
-      if ([403, 404, 409].includes(err.status)) pending = null; // trying again helps nobody
+      if (link.kind === "mailbox" && [403, 404, 409].includes(err.status)) pending = null; // trying again helps nobody
       throw err;
     } finally {
       pairing = null;
@@ -470,10 +476,13 @@
             item?.classList.add("shown");
             item?.scrollIntoView({ block: "center" });
           });
-        } else if (event.data?.type === "alerts") renderAlerts().catch(fail);
+        } else if (event.data?.type === "alerts") renderAlerts().then(announce).catch(fail);
       });
-      const controlled = navigator.serviceWorker.controller !== null;
-      navigator.serviceWorker.addEventListener("controllerchange", () => show("newer", controlled));
+      let controlled = navigator.serviceWorker.controller !== null;
+      navigator.serviceWorker.addEventListener("controllerchange", () => {
+        show("newer", controlled); // the first one is not newer than the page
+        controlled = true;
+      });
       registration = await navigator.serviceWorker.register("worker.js", { scope: "./", updateViaCache: "none" })
         .catch(async (err) => (await navigator.serviceWorker.getRegistration()) ?? Promise.reject(err));
       phone = await store.phone();

@@ -14,6 +14,9 @@ const relay = (() => {
     }
   }
 
+  // either ends with one or the other. Browsers of before 2024 have no way to say that, and wait for the limit alone.
+  const either = (signal, limit) => (signal && AbortSignal.any ? AbortSignal.any([signal, limit]) : limit);
+
   // read returns the body as text, and gives up where it is too long.
   async function read(response) {
     if (!response.body) return "";
@@ -40,7 +43,7 @@ const relay = (() => {
     let response;
     try {
       response = await fetch(url, {
-        method, headers, body, signal: signal ? AbortSignal.any([signal, limit]) : limit,
+        method, headers, body, signal: either(signal, limit),
         cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer",
       });
       return { status: response.status, type: response.headers.get("Content-Type") ?? "", body: await read(response) };

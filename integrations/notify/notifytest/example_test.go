@@ -33,13 +33,7 @@ func Example() {
 	}
 	defer cleanup()
 
-	ctx := context.Background()
-	service, err := notifypage.New(notifier, notifypage.WithName("backup"))
-	if err != nil {
-		log.Fatal(err)
-	}
-	notify.UseServices(service)
-	if err := notify.Send(ctx, "Backup failed", "no space left on /srv"); err != nil {
+	if err := report(context.Background(), notifier); err != nil {
 		log.Fatal(err)
 	}
 
@@ -52,6 +46,15 @@ func Example() {
 	}
 	// Output:
 	// backup: Backup failed: no space left on /srv
+}
+
+func report(ctx context.Context, notifier *relayclient.Notifier) error {
+	service, err := notifypage.New(notifier, notifypage.WithName("backup"))
+	if err != nil {
+		return err
+	}
+	notify.UseServices(service)
+	return notify.Send(ctx, "Backup failed", "no space left on /srv")
 }
 
 // pagerOf returns a notifier with one paired phone.
