@@ -57,7 +57,7 @@ file if it is not there yet, so that the other commands need no flags.`,
 			s.flags.StringVar(&o.url, "url", "", "base `URL` by which the phone reaches that address (default: this machine's address)")
 			s.flags.StringVar(&o.certFile, "tls-cert", "", "serve https with the certificate in this PEM `file`")
 			s.flags.StringVar(&o.keyFile, "tls-key", "", "with -tls-cert: the `file` with its private key")
-			s.flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how `long` to wait for the phone, and for each answer")
+			s.flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "longest `time` to wait for the phone, and for each answer")
 			s.flags.BoolVar(&o.light, "light", false, "draw the QR code for a terminal with a light background")
 			return func(ctx context.Context, args []string) error {
 				if err := noArguments(args); err != nil {
@@ -278,12 +278,13 @@ func (o pairOptions) show(server *pairingServer, addr *net.TCPAddr) error {
 	}
 	fmt.Printf("Link         %s\nAs text      %s\n\n", text, link.JSON())
 	if link.ThisMachineOnly() {
-		fmt.Printf("This machine only: no phone can reach %s. Give the address that a phone can reach with -url.\n", base)
+		fmt.Printf("This machine only: sealpush phone can reach %s, a real phone cannot. Give the address that it can reach with -url.\n", base)
 	}
 	if strings.HasPrefix(base, "http://") && !link.ThisMachineOnly() {
 		fmt.Println("The phone's push token travels in clear: use this on a network that you trust, or serve https with -tls-cert or -url.")
 	}
-	_, err = fmt.Println("Scan the code with the app. Or paste the phone's pairing request here, as one line. Control-C stops it.")
+	_, err = fmt.Println("Scan the code with the app, or play a phone: sealpush phone -link 'LINK'. " +
+		"Or paste the phone's pairing request here, as one line. Control-C stops it.")
 	return err
 }
 
