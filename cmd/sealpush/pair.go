@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -278,13 +279,15 @@ func (o pairOptions) show(server *pairingServer, addr *net.TCPAddr) error {
 	}
 	fmt.Printf("Link         %s\nAs text      %s\n\n", text, link.JSON())
 	if link.ThisMachineOnly() {
-		fmt.Printf("This machine only: sealpush phone can reach %s, a real phone cannot. Give the address that it can reach with -url.\n", base)
+		fmt.Printf("This machine only: no real phone can reach %s. Give the address that a phone can reach with -url.\n", base)
 	}
 	if strings.HasPrefix(base, "http://") && !link.ThisMachineOnly() {
 		fmt.Println("The phone's push token travels in clear: use this on a network that you trust, or serve https with -tls-cert or -url.")
 	}
-	_, err = fmt.Println("Scan the code with the app, or play a phone: sealpush phone -link 'LINK'. " +
-		"Or paste the phone's pairing request here, as one line. Control-C stops it.")
+	if relay, err := url.Parse(o.relay); err == nil && isLoopback(relay.Hostname()) { // as sealpush relay, with inboxes
+		fmt.Println("To play a phone in another terminal: sealpush phone -link 'LINK'")
+	}
+	_, err = fmt.Println("Scan the code with the app. Or paste the phone's pairing request here, as one line. Control-C stops it.")
 	return err
 }
 

@@ -94,7 +94,8 @@ func TestPair(t *testing.T) {
 			if !strings.HasPrefix(address, f.server.URL+"/pair#") {
 				t.Errorf("the link is %s", address)
 			}
-			pair.Await(t, "This machine only: no phone can reach http://127.0.0.1:")
+			pair.Await(t, "This machine only: no real phone can reach http://127.0.0.1:")
+			pair.Await(t, "sealpush phone -link 'LINK'")
 			phone := f.phone(t, address, t.TempDir())
 			onPhone := phone.Await(t, `^Fingerprint  (\S+)`)[1]
 			shown := pair.Await(t, `(?s)^Phone +pocket \(example\)\nFingerprint  (\S+)\n.*Type yes`)[1]
