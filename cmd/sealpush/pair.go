@@ -89,6 +89,7 @@ func (s *settings) keepRelayURL(relay string) error {
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // the URL may hold a password
 	if errors.Is(err, fs.ErrExist) {
+		sayOtherRelay(path, relay)
 		return nil
 	}
 	if err == nil {
@@ -100,6 +101,22 @@ func (s *settings) keepRelayURL(relay string) error {
 	}
 	fmt.Printf("The relay's URL is kept in %s, so that the other commands need no flags. Try: sealpush run -- false\n", path)
 	return nil
+}
+
+// sayOtherRelay says so if the other commands, without flags, post to another relay than this one.
+func sayOtherRelay(path, relay string) {
+	others := newSettings(sendCommand())
+	if err := others.parse(nil, os.Getenv); err != nil {
+		return // this command has read the same files
+	}
+	switch others.flags.Lookup("relay-url").Value.String() {
+	case relay:
+	case "":
+		fmt.Printf("The other commands do not know this relay: set relay_url in %s to its URL.\n", path)
+	default:
+		fmt.Printf("The other commands post to another relay, whose URL is in %s: put the URL of this one there, "+
+			"and revoke the phones of the other ('sealpush devices').\n", others.origin["relay-url"])
+	}
 }
 
 type pairOptions struct {
