@@ -25,7 +25,8 @@ import (
 // does none of this; [LogTail] alone gives the lines that it sends.
 func CleanOutput(raw []byte) string {
 	s := screen{rows: make([][]byte, 1)}
-	s.write(decodeOutput(raw))
+	s.output = decodeOutput(raw)
+	s.write()
 	return s.text()
 }
 
@@ -70,22 +71,25 @@ func decodeUTF16(raw []byte, order binary.ByteOrder) string {
 
 // A screen is what output leaves on an endless terminal that starts a row only at a line end.
 type screen struct {
-	rows  [][]byte
-	at    int  // the row that is written to
-	again bool // what comes next is drawn over the row
+	output string
+	rows   [][]byte
+	at     int  // the row that is written to
+	again  bool // what comes next is drawn over the row
+
+	stringEnd int // where in output the latest control string ended that was looked for; none ends between
 }
 
 const (
 	escape      = '\x1b'
-	maxForward  = 200 // columns that a cursor may skip
-	maxSequence = 4096
+	maxForward  = 200  // columns that a cursor may skip
+	maxSequence = 4096 // bytes
 )
 
-func (s *screen) write(output string) {
-	for i := 0; i < len(output); {
-		r, n := utf8.DecodeRuneInString(output[i:])
+func (s *screen) write() {
+	for i := 0; i < len(s.output); {
+		r, n := utf8.DecodeRuneInString(s.output[i:])
 		if r == escape || r == '\u009b' {
-			i += s.control(output[i:])
+			i += s.control(i)
 			continue
 		}
 		i += n
@@ -127,16 +131,19 @@ func (s *screen) move(n int) {
 	}
 }
 
-// control carries out the control sequence at the start of text, if it moves the cursor or erases, and ignores it
+// control carries out the control sequence at an offset in the output, if it moves the cursor or erases, and ignores it
 // otherwise. It returns the length of the sequence in bytes (ECMA-48, sections 5.3 to 5.6).
-func (s *screen) control(text string) int {
-	text = text[:min(len(text), maxSequence)]
+func (s *screen) control(at int) int {
+	text := s.output[at:min(len(s.output), at+maxSequence)]
 	rest, isCSI := strings.CutPrefix(text, "\u009b")
 	if !isCSI {
 		rest, isCSI = strings.CutPrefix(text, "\x1b[")
 	}
 	start := len(text) - len(rest)
-	if !isCSI {
+	switch {
+	case !isCSI && len(text) > 1 && strings.Contains("]PX^_", text[1:2]): // OSC, DCS, SOS, PM, APC
+		return s.controlString(at)
+	case !isCSI:
 		return escapeLength(text)
 	}
 	final := strings.IndexFunc(rest, func(r rune) bool { return r < ' ' || r > '?' })
@@ -182,24 +189,37 @@ func (s *screen) control(text string) int {
 	return start + final + 1
 }
 
-// escapeLength returns the length in bytes of an escape sequence that does not start with CSI: a control string up to
-// its terminator, or intermediate characters and a final one.
+// controlString returns the length in bytes of the control string at an offset in the output, up to its terminator. One
+// that has none in its line is none: then it is the length of what introduces it.
+func (s *screen) controlString(at int) int {
+	const introducer = 2
+	if s.stringEnd < at+introducer {
+		s.stringEnd = at + introducer
+		for s.stringEnd < len(s.output) && terminator(s.output[s.stringEnd:]) == 0 && s.output[s.stringEnd] != '\n' {
+			s.stringEnd++
+		}
+	}
+	end := terminator(s.output[s.stringEnd:])
+	if end == 0 || s.stringEnd-at > maxSequence {
+		return introducer
+	}
+	return s.stringEnd + end - at
+}
+
+// terminator returns the length in bytes of the end of a control string at the start of text, or 0 if there is none.
+func terminator(text string) int {
+	for _, end := range []string{"\a", "\x1b\\", "\u009c"} {
+		if strings.HasPrefix(text, end) {
+			return len(end)
+		}
+	}
+	return 0
+}
+
+// escapeLength returns the length in bytes of an escape sequence: intermediate characters and a final one.
 func escapeLength(text string) int {
 	if len(text) < 2 {
 		return len(text)
-	}
-	switch text[1] {
-	case ']', 'P', 'X', '^', '_': // OSC, DCS, SOS, PM, APC
-		end := strings.IndexAny(text, "\a\n\u009c")
-		terminator := strings.Index(text, "\x1b\\")
-		switch {
-		case terminator >= 0 && (end < 0 || terminator < end):
-			return terminator + 2
-		case end < 0 || text[end] == '\n':
-			return 2 // not a control string after all
-		}
-		_, n := utf8.DecodeRuneInString(text[end:])
-		return end + n
 	}
 	final := strings.IndexFunc(text[1:], func(r rune) bool { return r < ' ' || r > '/' })
 	if final < 0 || text[1+final] < '0' || text[1+final] > '~' {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -50,6 +51,8 @@ func TestCleanOutput(t *testing.T) {
 		{"colours", "\x1b[1;31merror:\x1b[0m \u009b38;5;7mno space\x1b[m\n", "error: no space"},
 		{"a link and a title", "\x1b]0;make\a\x1b]8;;http://x\x1b\\docs\x1b]8;;\x1b\\\x1b(B\x1b7 ok\n", "docs ok"},
 		{"a control string that never ends", "\x1b]0;make\ncause\n", "0;make\ncause"},
+		{"two control strings, the first of which never ends", "\x1b]0;\x1bPx\n\x1b]0;make\acause\n", "0;x\ncause"},
+		{"a control string of another end", "\x1b]0;make\u009ccause\n", "cause"},
 		{"a sequence that is cut off", "cause\x1b[3", "cause"},
 		{"a sequence that is broken off", "\x1b[3\ncause\x1b", "\ncause"[1:]},
 		{"bells and deletes", "\acause\x7f\x00\n", "cause"},
@@ -91,6 +94,21 @@ func TestPhoneShowsTheCause(t *testing.T) {
 		if err != nil || !slices.Contains(shown.LogTail, "disk full") {
 			t.Errorf("%s: the phone shows %q, %v", name, shown.LogTail, err)
 		}
+	}
+}
+
+// Control strings that never end are searched for their ends once, not once for each.
+func TestCleanOutputOfEndlessControlStrings(t *testing.T) {
+	raw := []byte(strings.Repeat("\x1b]\x1bP", 4<<20) + "\ncause\n")
+	cleaned := make(chan string, 1)
+	go func() { cleaned <- payload.CleanOutput(raw) }()
+	select {
+	case clean := <-cleaned:
+		if clean != "cause" {
+			t.Errorf("%d bytes are left", len(clean))
+		}
+	case <-time.After(time.Minute): // a hundred times what it takes
+		t.Fatal("16 MiB of output take more than a minute")
 	}
 }
 

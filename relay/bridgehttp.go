@@ -36,7 +36,7 @@ func serveBody(w http.ResponseWriter, r *http.Request, limit int, handler bridge
 	announceIdle(w, r)
 	if handler == nil {
 		if r.ContentLength != 0 {
-			requestbody.CloseAfter(w, r) // rather than read a body that nobody wants
+			requestbody.CloseAfter(w, r) // nobody wants the body
 		}
 		writeBridgeError(w, http.StatusNotFound, "not found")
 		return

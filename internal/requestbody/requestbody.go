@@ -43,8 +43,9 @@ func Read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	return body, err
 }
 
-// CloseAfter asks the server to close the connection after the answer, instead of reading what is left of the body. An
-// HTTP/2 connection, which other requests share, stays.
+// CloseAfter asks the server to close the connection after the answer. Over HTTP/1.1 the server sends the answer at once,
+// and then waits for up to 256 KiB of what is left of the body, no longer than its own ReadTimeout. An HTTP/2 connection,
+// which other requests share, stays.
 func CloseAfter(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")

@@ -175,7 +175,6 @@ func TestNoChangeIsLost(t *testing.T) {
 func TestTableThatWasMadeBefore(t *testing.T) {
 	dsn := newPostgresSchema(t)
 	db, state := open(t, databases["PostgreSQL"], dsn)
-	keep := func([]byte) ([]byte, time.Time) { return []byte("r"), time.Now().Add(time.Hour) }
 	if err := state.Update(t.Context(), time.Now(), "a", keep); err != nil {
 		t.Fatal(err)
 	}

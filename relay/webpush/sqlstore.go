@@ -1,6 +1,7 @@
 package webpush
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sealpush/sealpush/internal/sqlretry"
+	"github.com/sealpush/sealpush/internal/sqltable"
 	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/secret"
 )
@@ -25,13 +27,17 @@ import (
 //		p256dh TEXT NOT NULL, auth TEXT NOT NULL, updated_at BIGINT NOT NULL);
 //	CREATE TABLE sealpush_relay_settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 //
+// On PostgreSQL, a table of another role, which may have put triggers on it, is refused; see pairing.SQLStore for the
+// owners that are trusted. An SQLite database in memory belongs to one connection, and is refused unless db has at most
+// one (SetMaxOpenConns).
+//
 // Whoever reads these tables can push to every phone in them, though not read its alerts: protect the database.
 //
 // Relays that add subscriptions at the same moment may exceed the limit by as many.
 type SQLStore struct {
 	db      *sql.DB
 	dialect relay.Dialect
-	ready   atomic.Bool // the tables have been used
+	schema  atomic.Pointer[string] // in which the tables were found; nil while they are to be looked for
 }
 
 // NewSQLStore returns the store in a database that was opened with a driver of the caller's choice, such as
@@ -50,28 +56,31 @@ func NewSQLStore(db *sql.DB, dialect relay.Dialect) (*SQLStore, error) {
 // Format writes the dialect, whatever the verb: the database's password is within.
 func (s *SQLStore) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "webpush.SQLStore{%s}", s.dialect) }
 
+var tableNames = []string{"sealpush_relay_subscriptions", "sealpush_relay_settings"}
+
 // Both dialects number their parameters $1, $2, … and know ON CONFLICT. Times are Unix time in seconds. A subscription
-// that has ended has an empty endpoint.
+// that has ended has an empty endpoint. {schema} stands for the schema of the tables: a name without it could mean a
+// table of somebody else.
 var createTables = []string{
-	`CREATE TABLE IF NOT EXISTS sealpush_relay_subscriptions (
+	`CREATE TABLE IF NOT EXISTS {schema}.sealpush_relay_subscriptions (
 		device TEXT PRIMARY KEY, secret_hash TEXT NOT NULL, endpoint TEXT NOT NULL,
 		p256dh TEXT NOT NULL, auth TEXT NOT NULL, updated_at BIGINT NOT NULL)`,
-	`CREATE TABLE IF NOT EXISTS sealpush_relay_settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)`,
+	`CREATE TABLE IF NOT EXISTS {schema}.sealpush_relay_settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)`,
 }
 
 const (
-	insertSubscription = `INSERT INTO sealpush_relay_subscriptions (device, secret_hash, endpoint, p256dh, auth, updated_at)
+	insertSubscription = `INSERT INTO {schema}.sealpush_relay_subscriptions (device, secret_hash, endpoint, p256dh, auth, updated_at)
 		SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), CAST($4 AS TEXT), CAST($5 AS TEXT), CAST($6 AS BIGINT)
-		WHERE (SELECT count(*) FROM sealpush_relay_subscriptions) < CAST($7 AS BIGINT)`
-	deleteEnded        = `DELETE FROM sealpush_relay_subscriptions WHERE endpoint = '' AND updated_at < $1`
-	selectSubscription = `SELECT secret_hash, endpoint, p256dh, auth, updated_at FROM sealpush_relay_subscriptions WHERE device = $1`
-	updateSubscription = `UPDATE sealpush_relay_subscriptions SET endpoint = $2, p256dh = $3, auth = $4, updated_at = $5 WHERE device = $1`
-	endSubscription    = `UPDATE sealpush_relay_subscriptions SET endpoint = '', p256dh = '', auth = '', updated_at = $3
+		WHERE (SELECT count(*) FROM {schema}.sealpush_relay_subscriptions) < CAST($7 AS BIGINT)`
+	deleteEnded        = `DELETE FROM {schema}.sealpush_relay_subscriptions WHERE endpoint = '' AND updated_at < $1`
+	selectSubscription = `SELECT secret_hash, endpoint, p256dh, auth, updated_at FROM {schema}.sealpush_relay_subscriptions WHERE device = $1`
+	updateSubscription = `UPDATE {schema}.sealpush_relay_subscriptions SET endpoint = $2, p256dh = $3, auth = $4, updated_at = $5 WHERE device = $1`
+	endSubscription    = `UPDATE {schema}.sealpush_relay_subscriptions SET endpoint = '', p256dh = '', auth = '', updated_at = $3
 		WHERE device = $1 AND endpoint = $2`
-	deleteSubscription = `DELETE FROM sealpush_relay_subscriptions WHERE device = $1`
+	deleteSubscription = `DELETE FROM {schema}.sealpush_relay_subscriptions WHERE device = $1`
 
-	insertSetting = `INSERT INTO sealpush_relay_settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING`
-	selectSetting = `SELECT value FROM sealpush_relay_settings WHERE name = $1`
+	insertSetting = `INSERT INTO {schema}.sealpush_relay_settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING`
+	selectSetting = `SELECT value FROM {schema}.sealpush_relay_settings WHERE name = $1`
 )
 
 // Key returns the relay's VAPID key, which it makes when there is none.
@@ -90,11 +99,11 @@ func (s *SQLStore) Invitation(ctx context.Context) (secret.Text, error) {
 
 func (s *SQLStore) setting(ctx context.Context, name string, candidate secret.Text) (secret.Text, error) {
 	var value string
-	err := s.do(ctx, func(ctx context.Context) error {
-		if _, err := s.db.ExecContext(ctx, insertSetting, name, candidate.Reveal()); err != nil {
+	err := s.do(ctx, func(ctx context.Context, schema string) error {
+		if _, err := s.db.ExecContext(ctx, sqltable.In(schema, insertSetting), name, candidate.Reveal()); err != nil {
 			return err
 		}
-		return s.db.QueryRowContext(ctx, selectSetting, name).Scan(&value)
+		return s.db.QueryRowContext(ctx, sqltable.In(schema, selectSetting), name).Scan(&value)
 	})
 	return secret.New(value), err
 }
@@ -119,10 +128,10 @@ func (s *SQLStore) Add(ctx context.Context, kept Stored, limit int) error {
 // Get is [Store.Get].
 func (s *SQLStore) Get(ctx context.Context, device string) (Stored, error) {
 	kept := Stored{Device: device}
-	err := s.do(ctx, func(ctx context.Context) error {
+	err := s.do(ctx, func(ctx context.Context, schema string) error {
 		var endpoint, auth string
 		var updated int64
-		err := s.db.QueryRowContext(ctx, selectSubscription, device).
+		err := s.db.QueryRowContext(ctx, sqltable.In(schema, selectSubscription), device).
 			Scan(&kept.SecretHash, &endpoint, &kept.Subscription.P256DH, &auth, &updated)
 		kept.Subscription.Endpoint, kept.Subscription.Auth = secret.New(endpoint), secret.New(auth)
 		kept.Updated = time.Unix(updated, 0)
@@ -154,8 +163,8 @@ func (s *SQLStore) Delete(ctx context.Context, device string) error {
 
 // change runs a statement. The error is unchanged if no row was written.
 func (s *SQLStore) change(ctx context.Context, unchanged error, statement string, args ...any) error {
-	return s.do(ctx, func(ctx context.Context) error {
-		result, err := s.db.ExecContext(ctx, statement, args...)
+	return s.do(ctx, func(ctx context.Context, schema string) error {
+		result, err := s.db.ExecContext(ctx, sqltable.In(schema, statement), args...)
 		if err != nil {
 			return err
 		}
@@ -167,26 +176,21 @@ func (s *SQLStore) change(ctx context.Context, unchanged error, statement string
 	})
 }
 
-// do runs statements, again after a failure that passes, and makes the tables first as long as they have not been used.
-func (s *SQLStore) do(ctx context.Context, run func(context.Context) error) error {
+// do runs statements on the tables of a schema, again after a failure that passes.
+func (s *SQLStore) do(ctx context.Context, run func(ctx context.Context, schema string) error) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	for {
-		var create error
-		if !s.ready.Load() {
-			for _, statement := range createTables { // which may fail where the table is there
-				_, err := s.db.ExecContext(ctx, statement)
-				create = errors.Join(create, err)
-			}
+		schema, err := s.tables(ctx)
+		if err == nil {
+			err = run(ctx, schema)
 		}
-		err := run(ctx)
 		switch {
 		case err == nil, errors.Is(err, ErrNotFound), errors.Is(err, ErrStoreFull):
-			s.ready.Store(true)
 			return err
-		case !sqlretry.Passing(err) && !sqlretry.Passing(create):
-			return fmt.Errorf("webpush: %s: %w", s.dialect, errors.Join(err, create))
+		case !sqlretry.Passing(err):
+			return fmt.Errorf("webpush: %s: %w", s.dialect, err)
 		}
 		select {
 		case <-time.After(10 * time.Millisecond):
@@ -194,4 +198,34 @@ func (s *SQLStore) do(ctx context.Context, run func(context.Context) error) erro
 			return fmt.Errorf("webpush: %s: %w", s.dialect, err)
 		}
 	}
+}
+
+// tables finds the tables, and makes those that are missing.
+func (s *SQLStore) tables(ctx context.Context) (schema string, err error) {
+	if known := s.schema.Load(); known != nil {
+		return *known, nil
+	}
+	schema, missing, err := s.locate(ctx)
+	if err == nil && len(missing) > 0 {
+		var created error
+		for _, statement := range createTables {
+			_, err := s.db.ExecContext(ctx, sqltable.In(schema, statement))
+			created = errors.Join(created, err)
+		}
+		if schema, missing, err = s.locate(ctx); err == nil && len(missing) > 0 { // or else another relay was faster
+			err = cmp.Or(created, errors.New("the tables have vanished"))
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	s.schema.Store(&schema)
+	return schema, nil
+}
+
+func (s *SQLStore) locate(ctx context.Context) (schema string, missing []string, err error) {
+	if s.dialect == relay.SQLite {
+		return sqltable.LocateSQLite(ctx, s.db, tableNames...)
+	}
+	return sqltable.LocatePostgreSQL(ctx, s.db, tableNames...)
 }

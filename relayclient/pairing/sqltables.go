@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/sealpush/sealpush/internal/sqltable"
 )
 
 // tables is what a connection has of our tables.
@@ -24,58 +26,25 @@ type tables struct {
 
 func (found tables) complete() bool { return found.devices && found.settings }
 
-// The lookups return a row for each schema that tables may be in and each table of ours that it has: the schema, the
-// table or NULL, its owner, whether that owner is trusted, and which of the new columns it has. Schemas come in the
-// order of the search path: the first is where tables are made.
 const (
-	lookupPostgreSQL = `SELECT n.nspname, c.relname, pg_catalog.pg_get_userbyid(c.relowner),
-			c.relowner = me.oid OR owner.rolsuper OR c.relowner = db.datdba
-				OR NOT me.rolsuper AND pg_catalog.pg_has_role(c.relowner, 'MEMBER')
-				OR c.relowner = n.nspowner AND n.nspname <> current_user,
-			pg_catalog.array_to_string(ARRAY(SELECT a.attname FROM pg_catalog.pg_attribute a
-				WHERE a.attrelid = c.oid AND NOT a.attisdropped AND a.attname IN ('updated_at', 'updated_by', 'suite')), ' ')
-		FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) WITH ORDINALITY AS path (name, position)
-		JOIN pg_catalog.pg_namespace n ON n.nspname = path.name
-		JOIN pg_catalog.pg_roles me ON me.rolname = current_user
-		JOIN pg_catalog.pg_database db ON db.datname = pg_catalog.current_database()
-		LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'v')
-			AND c.relname IN ('sealpush_devices', 'sealpush_settings')
-		LEFT JOIN pg_catalog.pg_roles owner ON owner.oid = c.relowner
-		ORDER BY path.position`
-	lookupSQLite = `SELECT 'main', t.name, '', TRUE,
-			(SELECT group_concat(name, ' ') FROM pragma_table_info(t.name, 'main'))
-		FROM (SELECT 1) LEFT JOIN main.sqlite_master t
-			ON t.type IN ('table', 'view') AND t.name IN ('sealpush_devices', 'sealpush_settings')`
+	tableNames = "sealpush_devices sealpush_settings"
+	newColumns = "updated_at updated_by suite" // of sealpush_devices, which older versions made without them
+
+	lookupSQLite = `SELECT t.name, (SELECT group_concat(name, ' ') FROM pragma_table_info(t.name, 'main'))
+		FROM main.sqlite_master t
+		WHERE t.type IN ('table', 'view') AND t.name IN ('sealpush_devices', 'sealpush_settings')`
 )
 
 // findTables looks up our tables. Each use does so again, because somebody may have dropped them, or made others of the
 // same names.
 func (s *SQLStore) findTables(ctx context.Context, conn *sql.Conn) (found tables, err error) {
-	lookup := lookupPostgreSQL
+	lookUp := s.lookUpPostgreSQL
 	if s.dialect == SQLite {
-		if err := s.prepareSQLite(ctx, conn); err != nil {
-			return tables{}, err
-		}
-		lookup = lookupSQLite
+		lookUp = s.lookUpSQLite
 	}
-	var candidates []candidate
-	rows, err := conn.QueryContext(ctx, lookup)
+	candidates, err := lookUp(ctx, conn)
 	if err != nil {
-		return tables{}, fmt.Errorf("look its tables up: %w", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var c candidate
-		if err := rows.Scan(&c.schema, &c.table, &c.owner, &c.trusted, &c.columns); err != nil {
-			return tables{}, fmt.Errorf("look its tables up: %w", err)
-		}
-		candidates = append(candidates, c)
-	}
-	if err := rows.Err(); err != nil {
-		return tables{}, fmt.Errorf("look its tables up: %w", err)
-	}
-	if len(candidates) == 0 {
-		return tables{}, errors.New("the connection's search_path names no schema that exists and that its role may use")
+		return tables{}, err
 	}
 	found = choose(candidates)
 	if found.complete() {
@@ -84,38 +53,50 @@ func (s *SQLStore) findTables(ctx context.Context, conn *sql.Conn) (found tables
 	return found, nil
 }
 
-// candidate is one row of a lookup.
-type candidate struct {
-	schema                string
-	table, owner, columns text // table is empty for a schema that has none of ours
-	trusted               sql.NullBool
+func (s *SQLStore) lookUpPostgreSQL(ctx context.Context, conn *sql.Conn) ([]sqltable.Candidate, error) {
+	return sqltable.Candidates(ctx, conn, strings.Fields(tableNames), strings.Fields(newColumns))
 }
 
-func (c candidate) usable() bool { return c.table != "" && c.trusted.Bool }
+func (s *SQLStore) lookUpSQLite(ctx context.Context, conn *sql.Conn) ([]sqltable.Candidate, error) {
+	if err := s.prepareSQLite(ctx, conn); err != nil {
+		return nil, err
+	}
+	rows, err := conn.QueryContext(ctx, lookupSQLite)
+	if err != nil {
+		return nil, fmt.Errorf("look its tables up: %w", err)
+	}
+	defer rows.Close()
+	candidates := []sqltable.Candidate{{Schema: "main"}}
+	for rows.Next() {
+		c := sqltable.Candidate{Schema: "main", Trusted: true}
+		if err := rows.Scan((*text)(&c.Table), (*text)(&c.Columns)); err != nil {
+			return nil, fmt.Errorf("look its tables up: %w", err)
+		}
+		candidates = append(candidates, c)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("look its tables up: %w", err)
+	}
+	return candidates, nil
+}
 
 // choose takes the first schema with a table that can be used, or else the first one, to make the tables in.
-func choose(candidates []candidate) (found tables) {
-	schema := candidates[0].schema
-	if i := slices.IndexFunc(candidates, candidate.usable); i >= 0 {
-		schema = candidates[i].schema
-	}
-	found.schema = `"` + strings.ReplaceAll(schema, `"`, `""`) + `"`
+func choose(candidates []sqltable.Candidate) (found tables) {
+	schema := sqltable.Choose(candidates)
+	found.schema = sqltable.Quote(schema)
 	for _, c := range candidates {
-		here := c.schema == schema
+		here := c.Schema == schema
 		switch {
-		case c.table == "":
-		case !c.usable():
+		case c.Table == "":
+		case !c.Usable():
 			if found.foreign == nil || here {
-				found.foreign = fmt.Errorf("the table %s.%s belongs to the role %s, which may have put triggers on it: drop it, or "+
-					"have its owner changed to a role that this connection's role is a member of", c.schema, c.table, c.owner)
+				found.foreign = c.Problem()
 			}
 			found.taken = found.taken || here
-		case here && c.table == "sealpush_devices":
+		case here && c.Table == "sealpush_devices":
 			found.devices = true
-			has := strings.Fields(string(c.columns))
-			found.missing = slices.DeleteFunc([]string{"updated_at", "updated_by", "suite"}, func(name string) bool {
-				return slices.Contains(has, name)
-			})
+			has := strings.Fields(c.Columns)
+			found.missing = slices.DeleteFunc(strings.Fields(newColumns), func(name string) bool { return slices.Contains(has, name) })
 		case here:
 			found.settings = true
 		}
@@ -135,14 +116,7 @@ func (s *SQLStore) prepareSQLite(ctx context.Context, conn *sql.Conn) error {
 			return err
 		}
 	}
-	var file sql.NullString
-	if err := conn.QueryRowContext(ctx, `SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&file); err != nil {
-		return err
-	}
-	if file.String == "" && s.db.Stats().MaxOpenConnections != 1 {
-		return errors.New("a database in memory belongs to one connection: open a file, or call SetMaxOpenConns(1) on the *sql.DB")
-	}
-	return nil
+	return sqltable.CheckMemory(ctx, s.db, conn)
 }
 
 // The statements that make the tables; docs/fleet.md has them too. A column that is added later must be nullable or
@@ -170,9 +144,7 @@ const (
 )
 
 // name puts the schema of the tables into a statement.
-func (found tables) name(statement string) string {
-	return strings.ReplaceAll(statement, "{schema}", found.schema)
-}
+func (found tables) name(statement string) string { return sqltable.In(found.schema, statement) }
 
 // makeTables makes what is missing of the tables, and of their columns. When several nodes do so at once, one of them
 // succeeds and the others look again. It takes no lock that another role could hold.

@@ -65,6 +65,16 @@ func TestAnErrorPages(t *testing.T) {
 	})
 }
 
+func TestAnErrorOfSeveralLinesPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		job, end := start(t, pagetest.New(t), jobpage.DefaultConfig(), jobpage.JobConfig{})
+		job.Run(func() error { return errors.Join(errors.New("no space left"), errors.New("gave up")) })
+		if alerts := end(); len(alerts) != 1 || alerts[0].FailReason != "no space left" || !slices.Equal(alerts[0].LogTail, []string{"no space left", "gave up"}) {
+			t.Errorf("the phone shows %+v", alerts)
+		}
+	})
+}
+
 type badError struct{ text *string }
 
 func (e *badError) Error() string { return *e.text }
