@@ -142,6 +142,24 @@ func TestAPanicWaitsForItsPageWithinBounds(t *testing.T) {
 	})
 }
 
+// Close waits for the page of a panic that is about to end the program.
+func TestCloseWaitsForAPanicsPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := pagetest.New(t)
+		job, end := start(t, w, jobpage.DefaultConfig(), jobpage.JobConfig{})
+		w.Relay.Script(1, relaytest.Answer{Delay: time.Second})
+		began := time.Now()
+		go func() {
+			defer func() { recover() }()
+			job.Run(func() error { panic("boom") })
+		}()
+		synctest.Wait()
+		if alerts := end(); len(alerts) != 1 || time.Since(began) != time.Second {
+			t.Errorf("after %v, the phone shows %+v", time.Since(began), alerts)
+		}
+	})
+}
+
 func TestGoexitPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		job, end := start(t, pagetest.New(t), jobpage.DefaultConfig(), jobpage.JobConfig{})
