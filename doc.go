@@ -11,7 +11,9 @@
 //   - payload: the alert itself, fitted to what a push message can carry
 //   - seal: keys and sealed boxes, X25519 (libsodium) and X-Wing (HPKE)
 //   - secret: the type of push tokens, salts and client secrets, which does not print
-//   - integrations/slog, integrations/alertmanager: pages from log/slog, and from Alertmanager and Grafana
+//   - integrations/slog, integrations/notify: pages from log/slog and nikoksr/notify
+//   - integrations/cron, integrations/gocron: pages about jobs of these schedulers, as modules of their own
+//   - integrations/alertmanager: pages from Alertmanager and Grafana
 //
 // A bridge (between an AI agent and a mobile app) proves who it is with a short-lived JWT and asks a relay to wake the
 // phone:

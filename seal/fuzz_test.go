@@ -52,6 +52,34 @@ func fuzzKey(t *testing.T, suite seal.Suite, text string) {
 	}
 }
 
+// FuzzOpenXWing: what is opened is what the standard library's HPKE opens it to.
+func FuzzOpenXWing(f *testing.F) {
+	for _, c := range loadXWing(f) {
+		f.Add(c.Seed, c.Ciphertext)
+		f.Add(c.Seed, c.Ciphertext[:1516])
+		f.Add(c.Seed, c.Ciphertext[4:])
+	}
+	f.Fuzz(func(t *testing.T, seed []byte, text string) {
+		private, err := seal.XWing.NewPrivateKey(seed)
+		if err != nil {
+			if !errors.Is(err, seal.ErrInvalidKey) {
+				t.Fatal(err)
+			}
+			return
+		}
+		plaintext, err := seal.Open(private, text)
+		if err != nil {
+			if !errors.Is(err, seal.ErrOpen) || plaintext != nil {
+				t.Fatalf("Open = %q, %v", plaintext, err)
+			}
+			return
+		}
+		if theirs := openWithHPKE(t, seed, text); string(theirs) != string(plaintext) {
+			t.Fatalf("crypto/hpke opens it to %q, we to %q", theirs, plaintext)
+		}
+	})
+}
+
 func FuzzOpen(f *testing.F) {
 	v := loadBoxes(f)
 	for _, c := range v.Open {

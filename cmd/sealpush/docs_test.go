@@ -47,3 +47,37 @@ func TestGuidesConfiguration(t *testing.T) {
 		}
 	}
 }
+
+// Each message that the guide explains is one that the two commands print.
+func TestGuideQuotesRealMessages(t *testing.T) {
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "tool.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sources strings.Builder
+	for _, name := range []string{"run.go", "run_command.go", "run_held.go", "run_outlet.go", "run_state.go", "pager.go", "spool.go"} {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources.Write(source)
+	}
+	_, table, _ := strings.Cut(string(guide), "## What it says\n")
+	messages := 0
+	for line := range strings.Lines(table) {
+		message, isRow := strings.CutPrefix(line, "| `")
+		if !isRow {
+			continue
+		}
+		messages++
+		message, _, _ = strings.Cut(message, "`")
+		for piece := range strings.SplitSeq(message, "…") {
+			if piece = strings.Trim(piece, " :"); !strings.Contains(sources.String(), piece) {
+				t.Errorf("nothing prints %q", piece)
+			}
+		}
+	}
+	if messages < 7 {
+		t.Errorf("found %d messages", messages)
+	}
+}

@@ -41,6 +41,9 @@ and sealpush phone keep, or else a reference setup in this process, to show what
 						return usagef("-%s is empty: is the variable set that it is taken from?", name)
 					}
 				}
+				if _, err := os.Stat(opts.registry); err != nil && s.origin["registry"] == "" {
+					opts.registry = "" // the user's own, which nobody named, and which is not there
+				}
 				if opts.page && opts.bridge == "" && (opts.relay == "") != (opts.registry == "") {
 					return usagef("-page takes both -relay-url and -registry, or -bridge")
 				}

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/BurntSushi/toml"
 	"golang.org/x/term"
 
 	"github.com/sealpush/sealpush/relayclient"
@@ -40,7 +42,10 @@ machine: -url says how, where that is not at its address in the local network. A
 but "yes" revokes it. Without -tls-cert the phone's push token travels in clear, so use that on a network that you trust, or
 behind a tunnel or a proxy with TLS.
 
-A phone that can do neither shows its pairing request as text: paste it here, as one line.`,
+A phone that can do neither shows its pairing request as text: paste it here, as one line.
+
+Without -registry the phone is paired in devices.json beside the user's sealpush.toml, and the relay's URL is kept in that
+file if it is not there yet, so that the other commands need no flags.`,
 		setup: func(s *settings) runFunc {
 			var o pairOptions
 			s.relayURL(&o.relay)
@@ -61,10 +66,39 @@ A phone that can do neither shows its pairing request as text: paste it here, as
 				if err := o.complete(s); err != nil {
 					return usageError{err}
 				}
-				return o.run(ctx)
+				if err := o.run(ctx); err != nil {
+					return err
+				}
+				return s.keepRelayURL(o.relay)
 			}
 		},
 	}
+}
+
+// keepRelayURL writes the user's sealpush.toml where there is none and the phone was paired in the user's own registry, so
+// that the other commands need no flags.
+func (s *settings) keepRelayURL(relay string) error {
+	path, ok := userFile(configName)
+	if !ok || s.origin["registry"] != "" {
+		return nil
+	}
+	content, err := toml.Marshal(map[string]string{"relay_url": relay})
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // the URL may hold a password
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err == nil {
+		_, err = file.Write(content)
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("the phone is paired, and the relay's URL could not be kept for the other commands: %w", err)
+	}
+	fmt.Printf("The relay's URL is kept in %s, so that the other commands need no flags. Try: sealpush run -- false\n", path)
+	return nil
 }
 
 type pairOptions struct {

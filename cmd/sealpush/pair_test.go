@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -8,7 +9,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -112,6 +115,59 @@ func TestPair(t *testing.T) {
 				t.Errorf("the link has paired another phone:\n%s", late.Output())
 			}
 		})
+	}
+}
+
+// The README's first commands: after a pairing with a relay's URL alone, the other commands need no flags. Those that were
+// there before keep their settings.
+func TestFirstCommands(t *testing.T) {
+	f := newPairFixture(t)
+	home := t.TempDir()
+	at := func(args ...string) *exec.Cmd {
+		cmd := tool(t, args...)
+		cmd.Env = append(cmd.Env, "HOME="+home, "XDG_CONFIG_HOME="+home, "AppData="+home)
+		return cmd
+	}
+	config := ""
+	pairOne := func(number string) {
+		t.Helper()
+		cmd := at("pair", "-relay-url", f.server.URL+"/relay", "-addr", "127.0.0.1:0")
+		typed, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		pair := program.Start(t, cmd)
+		phone := program.Start(t, at("phone", "-link", link(t, pair), "-state", t.TempDir(), "-n", number))
+		pair.Await(t, "Type yes")
+		typeLine(t, typed, "yes")
+		if code := pair.ExitCode(t); code != 0 {
+			t.Fatalf("exit code %d:\n%s", code, pair.Output())
+		}
+		if number == "1" {
+			return
+		}
+		config = pair.Await(t, `^The relay's URL is kept in (.+\.toml), `)[1]
+		if said, code := output(t, at("run", "-name", "backup", "--", os.Args[0], "job", "fail")); code != 3 || strings.Contains(said, "sealpush") {
+			t.Errorf("exit code %d, output %q", code, said)
+		}
+		phone.Await(t, "FAILURE  backup on ")
+	}
+	pairOne("2")
+
+	before, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(config); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("the settings, which may hold a password: %v, %v", info.Mode(), err)
+	}
+	changed := append(before, "host = \"db1\"\n"...)
+	if err := os.WriteFile(config, changed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pairOne("1")
+	if after, err := os.ReadFile(config); err != nil || !bytes.Equal(after, changed) {
+		t.Errorf("another pairing changed the settings to %q, %v", after, err)
 	}
 }
 
@@ -227,7 +283,7 @@ func TestPairServesPairingAlone(t *testing.T) {
 func TestPairSaysWhatIsMissing(t *testing.T) {
 	f := newPairFixture(t)
 	expect(t, exitUsage, []string{"no relay url", "SEALPUSH_RELAY_URL"}, "pair", "-registry", f.registry)
-	expect(t, exitUsage, []string{"no registry", "SEALPUSH_REGISTRY"}, "pair", "-relay-url", f.server.URL)
+	expect(t, exitUsage, []string{"no registry", "SEALPUSH_REGISTRY"}, "pair", "-relay-url", f.server.URL, "-registry=")
 	expect(t, exitUsage, []string{"go together"}, "pair", "-relay-url", f.server.URL, "-registry", f.registry, "-tls-cert", "x")
 	expect(t, exitFailed, []string{"no phone came within 1ms"}, "pair", "-relay-url", f.server.URL, "-registry", f.registry,
 		"-addr", "127.0.0.1:0", "-timeout", "1ms")

@@ -55,7 +55,10 @@ func openTerminal() (*terminal, error) {
 		return nil, nil
 	}
 	t := &terminal{ours: int(os.Stdin.Fd())}
-	var err error
+	settings, err := unix.IoctlGetTermios(t.ours, getTermios)
+	if err != nil || settings.Lflag&unix.ICANON == 0 { // another program reads keys, and will set the mode back
+		return nil, nil
+	}
 	if t.main, t.inner, err = t.pair(); err != nil {
 		return nil, err
 	}

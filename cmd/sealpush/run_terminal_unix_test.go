@@ -129,6 +129,29 @@ func TestTerminalStaysATerminal(t *testing.T) {
 	}
 }
 
+// The end of what a command prints is not lost when it ends at once.
+func TestTerminalShowsAllOfTheOutput(t *testing.T) {
+	f := newRunFixture(t)
+	w := openWindow(t, f.run(t, "--", os.Args[0], "job", "much"))
+	if code := w.exitCode(); code != 4 || strings.Count(w.text(), "y") != 100*1023 || !strings.HasSuffix(w.text(), "the reason\r\n") {
+		t.Errorf("exit code %d; the window shows %d bytes", code, len(w.text()))
+	}
+	if alert := f.onlyAlert(t); alert.LogTail[len(alert.LogTail)-1] != "the reason" {
+		t.Errorf("log tail %q", alert.LogTail)
+	}
+}
+
+// A program that reads keys and a job would each set the other's mode back.
+func TestTerminalThatAnotherProgramReads(t *testing.T) {
+	f := newRunFixture(t)
+	cmd := f.run(t, "--", "sh", "-c", "test -t 0 && ! test -t 1")
+	cmd.Args = append([]string{"sh", "-c", `stty raw && exec "$0" "$@"`}, cmd.Args...)
+	cmd.Path = "/bin/sh"
+	if w := openWindow(t, cmd); w.exitCode() != 0 {
+		t.Errorf("exit code %d; the window shows %q", w.exitCode(), w.text())
+	}
+}
+
 // What is typed reaches the command, and what it asks for without echo is not shown.
 func TestTyping(t *testing.T) {
 	f := newRunFixture(t)

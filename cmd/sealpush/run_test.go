@@ -399,6 +399,7 @@ func TestUnreadableRegistryChangesNothing(t *testing.T) {
 func TestCommandRunsWithoutAnybodyToPage(t *testing.T) {
 	f := newRunFixture(t)
 	elsewhere := filepath.Join(t.TempDir(), "devcies.json")
+	usersOwn, _ := userFile("devices.json")
 	empty := filepath.Join(t.TempDir(), "empty.json")
 	if err := os.WriteFile(empty, []byte(`{"version":1,"devices":[]}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -422,7 +423,7 @@ func TestCommandRunsWithoutAnybodyToPage(t *testing.T) {
 		"unset relay at end":    {[]string{"-registry", f.devices, "--relay-url"}, "no relay url: set relay_url in sealpush.toml, $SEALPUSH_RELAY_URL or -relay-url"},
 		"relay without scheme":  {[]string{"-relay-url", "relay.example", "-registry", f.devices}, "the relay URL is not usable"},
 		"ftp relay":             {[]string{"-relay-url", "ftp://me:hunter2@relay.example", "-registry", f.devices}, "the relay URL is not usable"},
-		"no registry":           {[]string{"-relay-url", f.relay.URL}, "no registry: set registry"},
+		"registry not named":    {[]string{"-relay-url", f.relay.URL}, "there is no registry at " + usersOwn},
 		"unset registry":        {[]string{"-registry", "-relay-url", f.relay.URL}, "no registry: set registry"},
 		"registry not there":    {[]string{"-relay-url", f.relay.URL, "-registry", elsewhere}, "there is no registry at " + elsewhere},
 		"registry without any":  {[]string{"-relay-url", f.relay.URL, "-registry", empty}, "no phone is paired in " + empty},

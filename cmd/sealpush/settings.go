@@ -22,6 +22,7 @@ import (
 
 const (
 	configName     = "sealpush.toml"
+	registryName   = "devices.json"
 	configVariable = "SEALPUSH_CONFIG"
 )
 
@@ -63,7 +64,7 @@ func (s *settings) relayURL(value *string) {
 
 // registry declares -registry.
 func (s *settings) registry(value *string) {
-	s.flags.StringVar(value, "registry", "", "where the paired phones are: a `file`, sqlite:FILE or the postgres:// URL of a database")
+	s.flags.StringVar(value, "registry", "", "where the paired phones are: a `file`, sqlite:FILE or the postgres:// URL of a database (default: "+registryName+" beside the user's "+configName+")")
 	s.shared["registry"], s.secret["registry"], s.paths["registry"] = true, true, registryBeside
 }
 
@@ -168,6 +169,7 @@ func (s *settings) parse(args []string, getenv func(string) string) error {
 		}
 		problems = append(problems, err)
 	}
+	s.useDefaultRegistry()
 	err := errors.Join(problems...)
 	if err == nil {
 		return nil
@@ -177,6 +179,24 @@ func (s *settings) parse(args []string, getenv func(string) string) error {
 		s.wrong, err = err, nil
 	}
 	return err
+}
+
+// useDefaultRegistry names the user's own registry, if the command has one and none is named. An empty -registry names
+// none.
+func (s *settings) useDefaultRegistry() {
+	f := s.flags.Lookup("registry")
+	if f == nil || f.Value.String() != "" || s.emptied("registry") {
+		return
+	}
+	if path, ok := userFile(registryName); ok {
+		f.Value.Set(path)
+	}
+}
+
+// userFile is where a file of the user's configuration is. There is none without a home, as in some crontabs.
+func userFile(name string) (path string, ok bool) {
+	dir, err := os.UserConfigDir()
+	return filepath.Join(dir, "sealpush", name), err == nil
 }
 
 // emptied reports whether the command line gives a flag an empty value, and nothing else gives it another.
@@ -202,8 +222,8 @@ func configFiles(last string) []string {
 	if runtime.GOOS != "windows" {
 		files = append(files, filepath.Join("/etc/sealpush", configName))
 	}
-	if dir, err := os.UserConfigDir(); err == nil { // cron may have no HOME
-		files = append(files, filepath.Join(dir, "sealpush", configName))
+	if path, ok := userFile(configName); ok {
+		files = append(files, path)
 	}
 	if last != "" {
 		files = append(files, last)

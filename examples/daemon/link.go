@@ -41,9 +41,11 @@ func showLink(w io.Writer, addr *net.TCPAddr, relayURL string, caller caller) er
 		columns = 80
 	}
 	fmt.Fprintln(w)
-	if picture, err := code.Terminal(qr.DarkBackground, columns); err == nil {
-		fmt.Fprintln(w, picture)
+	picture, err := code.Terminal(qr.DarkBackground, columns)
+	if err != nil {
+		picture = fmt.Sprintf("%v: open the link, or use a window of %d columns.\n", err, code.Width())
 	}
+	fmt.Fprintln(w, picture)
 	_, err = fmt.Fprintf(w, "Link     %s\nAs text  %s\n\nWhoever has the link can pair phones as %s.\n", text, link.JSON(), caller.label)
 	if link.ThisMachineOnly() {
 		_, err = fmt.Fprintln(w, "This machine only: no phone can reach it. Listen on a network with -listen, behind TLS.")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/sealpush/sealpush/relayclient/pairing"
+	"github.com/sealpush/sealpush/secret"
 )
 
 // openTerminal returns both ends of a new pseudo-terminal (pty(7)).
@@ -63,5 +65,17 @@ func TestLinkInATerminal(t *testing.T) {
 	}
 	if !code || link.Token.Reveal() != strings.TrimSpace(string(token)) || !strings.HasPrefix(link.URL, "http://127.0.0.1:") {
 		t.Errorf("a QR code: %v; the link leads to %s", code, link.URL)
+	}
+}
+
+func TestLinkInANarrowWindow(t *testing.T) {
+	t.Setenv("COLUMNS", "40")
+	var shown strings.Builder
+	caller := caller{label: "operator", token: secret.New("token")}
+	if err := showLink(&shown, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 8787}, "https://relay.example", caller); err != nil {
+		t.Fatal(err)
+	}
+	if text := shown.String(); strings.Contains(text, "█") || !strings.Contains(text, "too narrow") || !strings.Contains(text, "Link     https://relay.example/pair#") {
+		t.Errorf("shows\n%s", text)
 	}
 }

@@ -1,7 +1,25 @@
 // Package verify is the relay's half of the bridge protocol: it decides whether the bearer token of a request was
 // issued by the token service, for this relay, and for what the request asks.
 //
-// A [Verifier] holds what one relay demands. It accepts RS256 alone (RFC 7518 section 3.3), picks the key by the
+// A [Verifier] holds what one relay demands, and its handlers ask it first:
+//
+//	verifier, err := verify.New(verify.Config{
+//		JWKSURL:  "https://token.example/.well-known/jwks.json",
+//		Issuer:   "https://token.example",
+//		Audience: "https://push.example",
+//		Scope:    "push:write",
+//	})
+//	if err != nil {
+//		return err
+//	}
+//	// in a handler
+//	claims, err := verifier.Authenticate(r)
+//	if err != nil {
+//		http.Error(w, "not allowed", verify.StatusCode(err))
+//		return
+//	}
+//
+// It accepts RS256 alone (RFC 7518 section 3.3), picks the key by the
 // token's "kid" from the token service's JWK set (RFC 7517), and requires the issuer, the audience, an expiry, a
 // subject and a scope. A relay keeps what it stores under [Claims.Subject], the client id of the bridge: no other part
 // of a request says who is calling.

@@ -1,8 +1,11 @@
 package sqltest_test
 
 import (
+	"crypto/rand"
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -122,5 +125,44 @@ func TestSubscriptionOfAnotherRelay(t *testing.T) {
 				t.Errorf("delete: %d %s", status, answer)
 			}
 		})
+	}
+}
+
+// A role that may use the tables and make none is enough, once the tables are there.
+func TestSubscriptionTablesThatWereMadeBefore(t *testing.T) {
+	d, dsn := databases["PostgreSQL"], newPostgresSchema(t)
+	db, _ := open(t, d, dsn)
+	owner := openSubscriptions(t, d, dsn)
+	key, err := owner.Key(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := "user_" + strings.ToLower(rand.Text())
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := u.Query()
+	for _, statement := range []string{
+		`CREATE ROLE ` + role, `GRANT ` + role + ` TO CURRENT_USER`, `GRANT USAGE ON SCHEMA ` + query.Get("search_path") + ` TO ` + role,
+		`GRANT SELECT, INSERT, UPDATE, DELETE ON sealpush_relay_subscriptions, sealpush_relay_settings TO ` + role,
+	} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		db.Exec(`DROP OWNED BY ` + role)
+		db.Exec(`DROP ROLE ` + role)
+	})
+	query.Set("role", role)
+	u.RawQuery = query.Encode()
+	limited := openSubscriptions(t, d, u.String())
+	again, err := limited.Key(t.Context())
+	if err != nil || again.PublicKey() != key.PublicKey() {
+		t.Errorf("the key: %v, %v", again, err)
+	}
+	if _, err := limited.Get(t.Context(), "nobody"); !errors.Is(err, webpush.ErrNotFound) {
+		t.Errorf("a subscription: %v", err)
 	}
 }

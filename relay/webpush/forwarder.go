@@ -164,6 +164,9 @@ func (f *Forwarder) Device(token string) (string, error) {
 
 // Find returns an error for a device token of which the store knows that no browser has it, unless the fallback may.
 func (f *Forwarder) Find(ctx context.Context, name string) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	if _, err := deviceName(name); err != nil {
 		return nil
 	}
@@ -177,12 +180,12 @@ func (f *Forwarder) Find(ctx context.Context, name string) error {
 // Forward makes the message for an envelope and sends it, once. The error is a [*relay.ForwardError] and holds neither
 // the device token nor the endpoint.
 func (f *Forwarder) Forward(ctx context.Context, e relay.Envelope) error {
-	return f.route(ctx, e.Device, newMessage(e), func() error { return f.fallback.Forward(ctx, e) })
+	return f.route(ctx, e.Device, func() (message, error) { return newMessage(e) }, func() error { return f.fallback.Forward(ctx, e) })
 }
 
 // ForwardDigest is like Forward, for a digest.
 func (f *Forwarder) ForwardDigest(ctx context.Context, device secret.Text) error {
-	return f.route(ctx, device, newDigest(), func() error {
+	return f.route(ctx, device, newDigest, func() error {
 		digester, ok := f.fallback.(relay.Digester)
 		if !ok {
 			return &relay.ForwardError{Err: errors.New("webpush: the fallback sends no digests")}
@@ -192,7 +195,7 @@ func (f *Forwarder) ForwardDigest(ctx context.Context, device secret.Text) error
 }
 
 // route sends a message to a browser, or lets the fallback do what it does for a device token that no browser has.
-func (f *Forwarder) route(ctx context.Context, token secret.Text, m message, fallback func() error) error {
+func (f *Forwarder) route(ctx context.Context, token secret.Text, newMessage func() (message, error), fallback func() error) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
@@ -214,6 +217,10 @@ func (f *Forwarder) route(ctx context.Context, token secret.Text, m message, fal
 		return &relay.ForwardError{Err: err}
 	case stored.Ended():
 		return unregistered(nil)
+	}
+	m, err := newMessage()
+	if err != nil {
+		return &relay.ForwardError{Err: err}
 	}
 	resp, err := f.send(ctx, stored.Subscription, m)
 	if err != nil {

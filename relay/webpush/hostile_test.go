@@ -374,6 +374,17 @@ func TestEndpointsThatNeverAnswer(t *testing.T) {
 	}
 }
 
+// A program that forwards what no relay takes is told so.
+func TestOversizedEnvelopes(t *testing.T) {
+	s := newSetup(t)
+	token, _ := s.subscribe(t, s.service.Subscribe())
+	err := s.forwarder.Forward(t.Context(), relay.Envelope{Device: secret.New(token), Ciphertext: strings.Repeat("A", 4000)})
+	wantBadGateway(t, "4000 characters", err)
+	if len(s.service.Messages()) != 0 {
+		t.Error("sent")
+	}
+}
+
 // Ten thousand browsers are served, and the next is told that there is no room. One
 // more page costs no more than before.
 func TestTenThousandSubscriptions(t *testing.T) {

@@ -42,7 +42,8 @@ type payload struct {
 	Kind       string     `json:"kind,omitempty"` // of a digest
 }
 
-func newMessage(e relay.Envelope) message {
+// newMessage makes the message for an envelope. Those that a relay takes have room.
+func newMessage(e relay.Envelope) (message, error) {
 	urgency := webpush.UrgencyNormal
 	if e.Priority == relay.TimeSensitive {
 		urgency = webpush.UrgencyHigh
@@ -51,17 +52,19 @@ func newMessage(e relay.Envelope) message {
 }
 
 // newDigest makes the message that a phone gets instead of the alerts over its quota.
-func newDigest() message {
+func newDigest() (message, error) {
 	return encode(payload{V: 1, CollapseID: "digest", Priority: relay.Passive, Kind: "digest"}, webpush.UrgencyNormal)
 }
 
-func encode(p payload, urgency webpush.Urgency) message {
+func encode(p payload, urgency webpush.Urgency) (message, error) {
 	body, err := json.Marshal(p)
-	if err != nil || len(body) > MaxPayload {
-		// Unreachable: a relay takes at most 3800 characters of ciphertext.
-		panic(fmt.Sprintf("webpush: payload of %d bytes: %v", len(body), err))
+	if err != nil {
+		return message{}, err
 	}
-	return message{payload: body, urgency: urgency, topic: topicOf(p.CollapseID)}
+	if len(body) > MaxPayload {
+		return message{}, fmt.Errorf("webpush: the message has %d bytes, and a push service takes %d", len(body), MaxPayload)
+	}
+	return message{payload: body, urgency: urgency, topic: topicOf(p.CollapseID)}, nil
 }
 
 // topicOf derives a topic, which has at most 32 characters of base64url (RFC 8030, section 5.4), from a collapse id.

@@ -71,7 +71,8 @@ func (j *Job) Run(f func() error) error {
 		if value == nil {
 			alert.FailReason = "the job called runtime.Goexit"
 		} else {
-			alert.FailReason = reason("panic: ", value)
+			alert.FailReason, _ = reason(value)
+			alert.FailReason = "panic: " + alert.FailReason
 			alert.LogTail = stack()
 		}
 		j.pager.sendNow(alert)
@@ -83,7 +84,7 @@ func (j *Job) Run(f func() error) error {
 	returned = true
 	if err != nil {
 		alert := j.pager.failure(j.name, r.start)
-		alert.FailReason = reason("", err)
+		alert.FailReason, alert.LogTail = reason(err)
 		j.pager.enqueue(alert)
 	}
 	return err
@@ -93,7 +94,7 @@ func (j *Job) Run(f func() error) error {
 func (p *Pager) Failed(name string, err error) {
 	alert := p.failure(name, p.config.Now())
 	alert.StartedAt = time.Time{}
-	alert.FailReason = reason("", err)
+	alert.FailReason, alert.LogTail = reason(err)
 	p.enqueue(alert)
 }
 
@@ -149,13 +150,19 @@ func (p *Pager) runID(start time.Time) string {
 	return start.UTC().Format("20060102T150405Z-") + p.suffix
 }
 
-// reason is what is said of an error or of the value of a panic, neither of which can be trusted to be printable.
-func reason(prefix string, value any) string {
+// reason is the first line of what is said of an error or of a panic's value, and all lines if there are several. Neither
+// can be trusted to be printable.
+func reason(value any) (first string, lines []string) {
 	text := fmt.Sprint(value)
 	if len(text) > maxReason {
 		text = strings.ToValidUTF8(text[:maxReason], "") + "…"
 	}
-	return prefix + payload.CleanOutput([]byte(text))
+	text = payload.CleanOutput([]byte(text))
+	first, _, more := strings.Cut(text, "\n")
+	if more {
+		lines = payload.LogTail(text)
+	}
+	return first, lines
 }
 
 // stack names the functions that had called each other when the calling, deferred function recovered, the innermost at

@@ -65,6 +65,16 @@ func TestAnErrorPages(t *testing.T) {
 	})
 }
 
+func TestAnErrorOfSeveralLinesPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		job, end := start(t, pagetest.New(t), jobpage.DefaultConfig(), jobpage.JobConfig{})
+		job.Run(func() error { return errors.Join(errors.New("no space left"), errors.New("gave up")) })
+		if alerts := end(); len(alerts) != 1 || alerts[0].FailReason != "no space left" || !slices.Equal(alerts[0].LogTail, []string{"no space left", "gave up"}) {
+			t.Errorf("the phone shows %+v", alerts)
+		}
+	})
+}
+
 type badError struct{ text *string }
 
 func (e *badError) Error() string { return *e.text }
@@ -129,6 +139,24 @@ func TestAPanicWaitsForItsPageWithinBounds(t *testing.T) {
 		}
 		close(hold)
 		end()
+	})
+}
+
+// Close waits for the page of a panic that is about to end the program.
+func TestCloseWaitsForAPanicsPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := pagetest.New(t)
+		job, end := start(t, w, jobpage.DefaultConfig(), jobpage.JobConfig{})
+		w.Relay.Script(1, relaytest.Answer{Delay: time.Second})
+		began := time.Now()
+		go func() {
+			defer func() { recover() }()
+			job.Run(func() error { panic("boom") })
+		}()
+		synctest.Wait()
+		if alerts := end(); len(alerts) != 1 || time.Since(began) != time.Second {
+			t.Errorf("after %v, the phone shows %+v", time.Since(began), alerts)
+		}
 	})
 }
 
