@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 			os.Unsetenv(name)
 		}
 	}
+	keepGoSettings()
 	home, err := os.MkdirTemp("", "sealpush-test-")
 	if err != nil {
 		panic(err)
@@ -39,6 +40,20 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	os.RemoveAll(home)
 	os.Exit(code)
+}
+
+// keepGoSettings has the go command, in a home of the tests', build from the developer's caches.
+func keepGoSettings() {
+	cache, _ := os.UserCacheDir()
+	config, _ := os.UserConfigDir()
+	home, _ := os.UserHomeDir()
+	for name, path := range map[string]string{
+		"GOCACHE": filepath.Join(cache, "go-build"), "GOENV": filepath.Join(config, "go", "env"), "GOPATH": filepath.Join(home, "go"),
+	} {
+		if os.Getenv(name) == "" && filepath.IsAbs(path) {
+			os.Setenv(name, path)
+		}
+	}
 }
 
 // tool is the tool with arguments, not yet started.
