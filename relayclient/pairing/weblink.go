@@ -116,7 +116,7 @@ func (l WebLink) check() error {
 	case !mailboxID.MatchString(l.Mailbox):
 		return &FieldError{Field: "mailbox", Reason: "must be 32 lower-case hexadecimal digits"}
 	case l.Key.IsZero():
-		return &FieldError{Field: "key", Reason: "is missing", Err: seal.ErrInvalidKey}
+		return missingKey("key")
 	case l.Key.Suite() != seal.X25519:
 		return &FieldError{Field: "key", Reason: "must be of the suite x25519", Err: seal.ErrUnknownSuite}
 	}

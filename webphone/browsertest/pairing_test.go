@@ -1,6 +1,7 @@
 package browsertest
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -11,6 +12,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
 
 	"github.com/sealpush/sealpush/internal/program"
 	"github.com/sealpush/sealpush/relay/webpush/webpushtest"
@@ -341,4 +346,54 @@ func TestMailboxOfALiar(t *testing.T) {
 			t.Errorf("%v: it has the phone's secrets in clear", err)
 		}
 	})
+}
+
+// A code that the camera sees is a link. What detects it belongs to the platform: Chromium has nothing for it on Linux, so
+// the test stands in for that alone.
+func TestScan(t *testing.T) {
+	s := newSite(t)
+	p := newPhone(t, s)
+	m := newMailbox(t, s)
+	p.call(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
+			globalThis.codes = [];
+			globalThis.BarcodeDetector = class {
+				static async getSupportedFormats() { return ["qr_code"]; }
+				async detect(video) { return video.videoWidth > 0 && codes.length ? [{ rawValue: codes.shift() }] : []; }
+			};`})
+		return err
+	})
+	p.open(s.URL + "/phone/")
+	p.click("scan")
+	p.visible("video")
+	quoted, err := json.Marshal(s.URL + "/phone#" + base64url(m.link()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eval[bool](p.tab, `(() => { codes.push("https://example.com/menu"); return true; })()`)
+	p.says("scan-state", "no pairing link")
+	p.picture("scan")
+	eval[bool](p.tab, `(() => { codes.push(`+string(quoted)+`); return true; })()`)
+	p.says("asked", "Pair with db1?")
+	p.hidden("scan-dialog")
+	if eval[bool](p.tab, `document.getElementById("video").srcObject !== null`) {
+		t.Error("the camera stays on")
+	}
+}
+
+// A daemon of another relay can be paired, and the page says what that means.
+func TestDaemonOfAnotherRelay(t *testing.T) {
+	s := newSite(t)
+	p := newPhone(t, s)
+	m := newMailbox(t, s)
+	link := strings.TrimSuffix(m.link(), "}") + `,"relay":"https://other.example"}`
+	p.fill("link", link)
+	p.clickOn("#pair-form .main")
+	p.says("asked-other", "set up at another relay")
+	p.picture("other-relay")
+	p.click("asked-no")
+	p.fill("link", m.link())
+	p.clickOn("#pair-form .main")
+	p.visible("asked")
+	p.hidden("asked-other")
 }

@@ -107,6 +107,8 @@
       say("asked-name", pending.name);
       say("asked-where", pending.kind === "mailbox" ? `Through the relay ${new URL(pending.relay).host}, which cannot read what is said.`
         : `Directly, at ${pending.url}.` + (origin.startsWith("https:") && !links.usable(pending.url) ? " A browser may refuse that address, because it is not https." : ""));
+      show("asked-other", pending.kind === "mailbox" && pending.relay !== phone.relay);
+      say("asked-other", `This phone is set up at another relay, ${new URL(phone.relay).host}. Alerts of this daemon will not reach it unless the two are one.`);
     }
     show("pair", phone !== null && usable && !asks && pairing === null); // one thing at a time
     show("phone", phone !== null);
