@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -766,6 +767,38 @@ func TestBodyIsBounded(t *testing.T) {
 			t.Errorf("one more byte is answered %d: %s", answer.Code, answer.Body)
 		}
 	})
+}
+
+// JSON that is made up to be larger once it is read does not get so far.
+func TestWhatIsReadTakesLittleMemory(t *testing.T) {
+	alert := `{"status":"firing","labels":{"a":"b"},"values":{"B":1,"C":[]`
+	for name, tt := range map[string]struct {
+		start, again, end string
+		status            int
+	}{
+		"alerts": {`{"status":"firing","alerts":[{}`, `,{}`, `]}`, http.StatusBadRequest},
+		"values": {`{"status":"firing","groupKey":"a","alerts":[` + alert + `,"D":[{}`, `,{}`, `]}}]}`, http.StatusOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				body := tt.start + strings.Repeat(tt.again, (alertmanager.MaxBody-200)/len(tt.again)) + tt.end
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				answer := w.post(body)
+				runtime.ReadMemStats(&after)
+				if answer.Code != tt.status || tt.status != http.StatusOK && !strings.Contains(answer.Body.String(), "at most 20000") {
+					t.Errorf("answered %d: %s", answer.Code, answer.Body)
+				}
+				if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 100 {
+					t.Errorf("it took %d MiB", took)
+				}
+				if tt.status == http.StatusOK && !strings.Contains(strings.Join(w.last().LogTail, " "), "(B=1)") {
+					t.Errorf("the phone shows %+v", w.last())
+				}
+			})
+		})
+	}
 }
 
 func TestAuth(t *testing.T) {
