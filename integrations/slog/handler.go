@@ -31,6 +31,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -113,7 +114,7 @@ func WithQueue(n int) Option {
 // safe for concurrent use.
 type Handler struct {
 	next  slog.Handler
-	text  slog.Handler // writes the attributes to the pager's buffer
+	text  func(io.Writer) slog.Handler // writes the attributes
 	pager *pager
 }
 
@@ -124,7 +125,6 @@ type pager struct {
 	done     chan struct{} // closed when the last page has been sent
 
 	mu      sync.Mutex
-	buf     bytes.Buffer // what text writes
 	seen    map[string]*sighting
 	queue   chan payload.Alert
 	closed  bool
@@ -155,7 +155,9 @@ func New(notifier *relayclient.Notifier, next slog.Handler, opts ...Option) (*Ha
 		notifier: notifier, config: c, done: make(chan struct{}),
 		seen: make(map[string]*sighting), queue: make(chan payload.Alert, c.queue),
 	}
-	text := slog.NewTextHandler(&p.buf, &slog.HandlerOptions{ReplaceAttr: withoutBuiltIn, Level: slog.Level(-1 << 30)})
+	text := func(w io.Writer) slog.Handler {
+		return slog.NewTextHandler(w, &slog.HandlerOptions{ReplaceAttr: withoutBuiltIn, Level: slog.Level(-1 << 30)})
+	}
 	go p.run(next)
 	return &Handler{next: next, text: text, pager: p}, nil
 }
@@ -186,12 +188,14 @@ func (h *Handler) Handle(ctx context.Context, record slog.Record) error {
 
 // WithAttrs is [slog.Handler]'s.
 func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &Handler{h.next.WithAttrs(attrs), h.text.WithAttrs(attrs), h.pager}
+	text := func(w io.Writer) slog.Handler { return h.text(w).WithAttrs(attrs) }
+	return &Handler{h.next.WithAttrs(attrs), text, h.pager}
 }
 
 // WithGroup is [slog.Handler]'s.
 func (h *Handler) WithGroup(name string) slog.Handler {
-	return &Handler{h.next.WithGroup(name), h.text.WithGroup(name), h.pager}
+	text := func(w io.Writer) slog.Handler { return h.text(w).WithGroup(name) }
+	return &Handler{h.next.WithGroup(name), text, h.pager}
 }
 
 // Close lets no further page in, and sends those that wait. The error says how many were given up when ctx ended. It
@@ -232,23 +236,23 @@ func (h *Handler) page(ctx context.Context, record slog.Record) {
 	id := hex.EncodeToString(sum[:8])
 
 	p := h.pager
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return
-	}
 	now := time.Now()
-	last := p.seen[id]
-	if last != nil && now.Sub(last.at) < p.config.interval {
-		last.repeats++
+	if !p.isNew(id, now) {
 		return
 	}
 	alert := payload.NewFailure("", p.config.name)
 	alert.RunID = id
 	alert.FailReason = record.Message
-	p.buf.Reset()
-	if err := h.text.Handle(ctx, record); err == nil && p.buf.Len() > 1 {
-		alert.LogTail = payload.LogTail(payload.CleanOutput(p.buf.Bytes()))
+	// Not under the lock: an attribute's LogValue or String may log, too.
+	var text bytes.Buffer
+	if err := h.text(&text).Handle(ctx, record); err == nil && text.Len() > 1 {
+		alert.LogTail = payload.LogTail(payload.CleanOutput(text.Bytes()))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last := p.seen[id]
+	if p.closed || p.repeats(last, now) { // by now
+		return
 	}
 	if frame.File != "" {
 		alert.LogTail = append(alert.LogTail, fmt.Sprintf("at %s:%d", filepath.Base(frame.File), frame.Line))
@@ -262,6 +266,22 @@ func (h *Handler) page(ctx context.Context, record slog.Record) {
 	default:
 		p.dropped++
 	}
+}
+
+// isNew reports whether a message may page now.
+func (p *pager) isNew(id string, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.closed && !p.repeats(p.seen[id], now)
+}
+
+// repeats reports whether a message has paged a moment ago, and counts it then. The caller holds the lock.
+func (p *pager) repeats(last *sighting, now time.Time) bool {
+	if last == nil || now.Sub(last.at) >= p.config.interval {
+		return false
+	}
+	last.repeats++
+	return true
 }
 
 // remember notes that a message has paged, and forgets those that may page again.

@@ -99,6 +99,32 @@ func TestErrorsPage(t *testing.T) {
 	})
 }
 
+// A talkative value logs while it is written.
+type talkative struct{ log *slog.Logger }
+
+func (v talkative) LogValue() slog.Value {
+	v.log.Error("the value cannot be read")
+	return slog.StringValue("unknown")
+}
+
+func TestAnAttributeMayLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.log.Error("request failed", "user", talkative{w.log})
+		w.log.With("user", talkative{w.log}).Error("request failed again")
+		reasons := map[string]int{}
+		for _, alert := range w.close() {
+			reasons[alert.FailReason]++
+			if tail := strings.Join(alert.LogTail, "\n"); alert.FailReason != "the value cannot be read" && !strings.Contains(tail, "user=unknown") {
+				t.Errorf("the phone shows %+v", alert)
+			}
+		}
+		if len(reasons) != 3 || reasons["request failed"] != 1 || reasons["request failed again"] != 1 {
+			t.Errorf("pages: %v", reasons)
+		}
+	})
+}
+
 func TestTheSameMessageCoalesces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
