@@ -14,7 +14,7 @@ const (
 )
 
 // A Group is what a webhook posts: alerts that were grouped, with the names that Alertmanager's own templates use. Members
-// that only one of the two senders has are empty for the other. It is a plain value.
+// that only one of the two senders has are empty for the other.
 type Group struct {
 	Receiver          string            `json:"receiver"`
 	Status            string            `json:"status"` // Firing or Resolved
@@ -33,7 +33,7 @@ type Group struct {
 	firing Alerts // those of Alerts
 }
 
-// An Alert is one of a group. It is a plain value.
+// An Alert is one of a group.
 type Alert struct {
 	Status       string            `json:"status"` // Firing or Resolved
 	Labels       map[string]string `json:"labels"`

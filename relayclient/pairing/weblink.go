@@ -1,7 +1,6 @@
 package pairing
 
 import (
-	"encoding/base64"
 	"net/url"
 	"regexp"
 	"strings"
@@ -36,7 +35,7 @@ func (l WebLink) At(pageURL string) (string, error) {
 	if err != nil {
 		return "", &FieldError{Field: "page URL", Reason: "must be an http or https URL with a host", Err: err}
 	}
-	return base.Scheme + "://" + base.Host + "/phone#" + base64.RawURLEncoding.EncodeToString([]byte(l.JSON())), nil
+	return linkAt(base, "/phone", l.JSON())
 }
 
 // JSON returns what the link says as compact JSON, without the members that are empty. It reveals the invitation.

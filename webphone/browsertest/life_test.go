@@ -59,6 +59,20 @@ func TestPermissionRefused(t *testing.T) {
 	})
 }
 
+// An alert that comes while notifications are off is kept, and is no alert that cannot be read.
+func TestAlertWithoutPermission(t *testing.T) {
+	s := newSite(t)
+	p := newPhone(t, s)
+	d := newDaemon(t, s, p)
+	p.profile.allow(t, s.URL, "denied")
+	p.visible("denied")
+	p.deliver(d.page(failure("nightly-backup")))
+	p.await(`store.alerts().then((all) => all.length === 1 && all[0].alert.name === "nightly-backup")`)
+	p.click("trial")
+	p.says("error", "The test failed")
+	p.await(`store.alerts().then((all) => all.length === 2 && all.every((r) => r.alert))`)
+}
+
 func TestWrongInvitation(t *testing.T) {
 	s := newSite(t)
 	profile := newProfile(t)

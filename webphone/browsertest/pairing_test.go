@@ -21,6 +21,7 @@ import (
 	"github.com/sealpush/sealpush/relay/webpush/webpushtest"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/webphone"
 )
 
 func base64url(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
@@ -130,6 +131,42 @@ func TestSetUpByThePairingLink(t *testing.T) {
 	p.says("waiting-fingerprint", pair.Await(t, `^Fingerprint +(\S+)$`)[1])
 	fmt.Fprintln(typed, "yes")
 	p.says("state", "Paired with db1")
+}
+
+// The owner of the daemons serves the page, and somebody else runs the relay: so whoever runs it cannot change the page.
+func TestPageServedElsewhere(t *testing.T) {
+	own := httptest.NewServer(webphone.Handler())
+	defer own.Close()
+	s := newSite(t, own.URL)
+	pair, typed := pairTool(t, s, filepath.Join(t.TempDir(), "devices.json"), "-invitation", invitation, "-page", own.URL)
+	profile := newProfile(t)
+	profile.allow(t, own.URL, "granted")
+	p := &phone{profile.newTab(t, own.URL, subscription(t, s)), s}
+	p.open(pair.Await(t, `^Link +(\S+)$`)[1])
+	p.click("setup-go")
+	p.click("asked-yes")
+	p.says("own-relay", strings.TrimPrefix(s.URL, "http://"))
+	p.says("waiting-fingerprint", pair.Await(t, `^Fingerprint +(\S+)$`)[1])
+	fmt.Fprintln(typed, "yes")
+	p.says("state", "Paired with db1")
+	p.push(s.next(t))
+	if shown := p.notified(1)[0]; shown.Title != "Test alert on db1" {
+		t.Errorf("shows %+v", shown)
+	}
+}
+
+// A page that the relay's operator has not named gets nothing from it.
+func TestPageOfAStranger(t *testing.T) {
+	strange := httptest.NewServer(webphone.Handler())
+	defer strange.Close()
+	s := newSite(t)
+	profile := newProfile(t)
+	profile.allow(t, strange.URL, "granted")
+	p := &phone{profile.newTab(t, strange.URL, subscription(t, s)), s}
+	p.open(strange.URL + "/phone#" + base64url(fmt.Sprintf(`{"v":1,"invitation":%q,"relay":%q}`, invitation, s.URL)))
+	p.click("setup-go")
+	p.says("error", "could not be reached")
+	p.visible("setup")
 }
 
 func TestFingerprintsThatDiffer(t *testing.T) {

@@ -278,6 +278,7 @@
   async function keepSubscribed() {
     if (!phone || allowed() !== "granted") return;
     try {
+      registration ??= await navigator.serviceWorker.ready;
       let subscription = await registration.pushManager.getSubscription();
       subscription ??= await relay.subscribe(registration, phone.relay);
       if (subscription.endpoint !== (await store.endpoint())) {
@@ -485,9 +486,10 @@
         show("newer", controlled); // the first one is not newer than the page
         controlled = true;
       });
+      phone = await store.phone();
+      await render(); // what is known already
       registration = await navigator.serviceWorker.register("worker.js", { scope: "./", updateViaCache: "none" })
         .catch(async (err) => (await navigator.serviceWorker.getRegistration()) ?? Promise.reject(err));
-      phone = await store.phone();
       lost = phone === null && (await registration.pushManager.getSubscription()) !== null;
     }
     if (location.hash.length > 1) await takeFragment();
