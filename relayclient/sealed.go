@@ -8,6 +8,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient/pairing"
@@ -77,15 +78,22 @@ func (c *Client) Post(ctx context.Context, sealed []Sealed, begin func(i int) er
 		ctx = context.Background()
 	}
 	message := message{limit: c.maxCiphertext}
-	if c.closed.Load() {
-		return c.failAll(ctx, payload.Alert{}, outcomes, ErrClosed)
-	}
-	if c.pool != nil {
-		var err error
-		if message.sending, err = c.pool.begin(c.maxInFlight, c.patience); err != nil {
-			return c.failAll(ctx, payload.Alert{}, outcomes, err)
+	var err error
+	switch {
+	case c.closed.Load():
+		err = ErrClosed
+	case c.pool != nil:
+		if message.sending, err = c.pool.begin(c.maxInFlight, c.patience); err == nil {
+			defer message.sending.end()
 		}
-		defer message.sending.end()
+	}
+	if err != nil {
+		for i, s := range sealed {
+			outcomes[i].Err = err
+			c.logOutcome(ctx, s.alert, outcomes[i])
+			c.observe(ctx, s.alert, outcomes[i], time.Time{}, 0)
+		}
+		return outcomes
 	}
 	var taken atomic.Int64
 	var posters sync.WaitGroup

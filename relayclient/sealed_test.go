@@ -54,6 +54,31 @@ func TestSealNowPostLater(t *testing.T) {
 	}
 }
 
+// Each page that is not posted is in the log, under the alert's name.
+func TestPostAfterClose(t *testing.T) {
+	client, log := newClientAt(t, "https://relay.example")
+	_, devices := phones(2)
+	sealed, err := client.Seal(relayclient.Push{Alert: failure(), Salt: salt}, devices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Close()
+	for _, outcome := range client.Post(t.Context(), sealed, nil) {
+		if !errors.Is(outcome.Err, relayclient.ErrClosed) {
+			t.Errorf("outcome %v", outcome.Err)
+		}
+	}
+	lines := log.lines()
+	for i, line := range lines {
+		if !strings.Contains(line, "name=nightly-backup") || !strings.Contains(line, "device="+devices[i].ID) {
+			t.Errorf("logged %s", line)
+		}
+	}
+	if len(lines) != 2 {
+		t.Errorf("logged %q", lines)
+	}
+}
+
 func TestSealRefuses(t *testing.T) {
 	client, _ := newClientAt(t, "https://relay.example")
 	_, devices := phones(2)

@@ -30,7 +30,7 @@ func checkRelay(ctx context.Context, r *report, relayURL string) (otherServer bo
 		return false
 	}
 	client.Close()
-	target, err := url.Parse(strings.TrimSpace(relayURL))
+	target, err := url.Parse(relayURL)
 	if err != nil {
 		r.fail("Correct -relay-url.", "not a URL") // the cause quotes it
 		return false
@@ -129,7 +129,7 @@ func judgeRelay(r *report, a reply, credentials bool) {
 }
 
 const (
-	answerTimeout  = 10 * time.Second    // the client's own default, the client's own default
+	answerTimeout  = 10 * time.Second    // the client's own default
 	renewalTime    = 14 * 24 * time.Hour // a certificate with less left should have been renewed
 	tolerableDrift = time.Minute         // between this machine's clock and a server's
 )
@@ -249,7 +249,7 @@ func networkAdvice(err error) string {
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return "Install the certificate authority in the system's store, " +
-			"or hand the client a pool with it (WithHTTPClient). Do not turn verification off."
+			"or give the client a pool with it (relayclient.WithTLSConfig). Do not turn verification off."
 	}
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || strings.Contains(err.Error(), "gave HTTP response to HTTPS client") {
 		return "This port does not speak TLS: is it http, or another port?"

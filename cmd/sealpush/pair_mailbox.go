@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,6 +47,14 @@ func (o pairOptions) mailbox(ctx context.Context) (*mailbox, error) {
 	origin, err := originOf(o.relay)
 	if err != nil {
 		return nil, usageError{err}
+	}
+	if !slices.Contains(seal.Suites(), seal.X25519) { // the link's key, which a code has to have room for
+		err := fmt.Errorf("a link to a mailbox: %w", seal.ErrFIPSOnly)
+		if o.page != "" {
+			return nil, err
+		}
+		fmt.Printf("The phone has to come to this machine, for %v.\n", err)
+		return nil, nil
 	}
 	box, err := openMailbox(ctx, origin)
 	switch {

@@ -470,6 +470,19 @@ func TestHowThePhoneComes(t *testing.T) {
 	expect(t, exitUsage, []string{"-page takes"}, "pair", "-relay-url", f.server.URL, "-registry", f.registry, "-page", "phone.example.com")
 }
 
+// The key of a link to a mailbox is of X25519, which FIPS-only mode forbids.
+func TestPairInFIPSOnlyMode(t *testing.T) {
+	t.Setenv("GODEBUG", "fips140=only")
+	f := newMailFixture(t)
+	pair, _, _ := f.pair(t)
+	if address := link(t, pair); !strings.HasPrefix(address, f.server.URL+"/pair#") {
+		t.Errorf("the link is %s", address)
+	}
+	pair.Await(t, "The phone has to come to this machine, for .*FIPS-only mode")
+	expect(t, exitFailed, []string{"FIPS-only mode", "xwing"}, "pair", "-relay-url", f.server.URL, "-registry", f.registry, "-page", "https://phone.example.com")
+	expect(t, exitFailed, []string{"FIPS-only mode", "xwing"}, "phone", "-link", link(t, pair), "-state", t.TempDir())
+}
+
 func TestNobodyComesToTheMailbox(t *testing.T) {
 	f := newMailFixture(t)
 	var left atomic.Bool

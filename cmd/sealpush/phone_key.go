@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/sealpush/sealpush/internal/state"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
@@ -46,6 +47,9 @@ func openPhone(path string) (phone *relaytest.Phone, created bool, err error) {
 }
 
 func createPhone(path string) (*relaytest.Phone, error) {
+	if !slices.Contains(seal.Suites(), seal.X25519) { // the suite of its key
+		return nil, seal.ErrFIPSOnly
+	}
 	key := seal.GenerateKey()
 	var token [32]byte
 	rand.Read(token[:])

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +15,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relay/webpush/webpushtest"
@@ -262,4 +266,37 @@ func TestBrowsersAndApple(t *testing.T) {
 	if status, _ := ask(t, r, http.MethodGet, "/.well-known/apple-app-site-association", "", ""); status != http.StatusOK {
 		t.Errorf("iPhones do not open pairing links in the app: %d", status)
 	}
+}
+
+// Somebody at a terminal sees the invitation without asking.
+func TestTerminalsSeeTheInvitation(t *testing.T) {
+	controller, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer controller.Close()
+	if err := unix.IoctlSetPointerInt(int(controller.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(int(controller.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	r := &relayProcess{cmd: tool(t, "relay", "-web", "-addr", "127.0.0.1:0", "-state", t.TempDir())}
+	r.cmd.Stdout, r.cmd.Stderr = terminal, &r.logs
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer r.cmd.Process.Kill()
+	terminal.Close() // so that reading ends with the process
+	for lines := bufio.NewScanner(controller); lines.Scan() && !strings.HasPrefix(lines.Text(), "Ready."); {
+		r.guide += strings.TrimSuffix(lines.Text(), "\r") + "\n"
+	}
+	invitationOf(t, r)
+	r.stop(t)
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/BurntSushi/toml"
 	"github.com/sealpush/sealpush/relayclient"
@@ -145,6 +146,9 @@ func (s *settings) parse(args []string, getenv func(string) string) error {
 		return usageError{err}
 	}
 	s.flags.Visit(func(f *flag.Flag) {
+		if s.secret[f.Name] {
+			f.Value.Set(trimmed(f.Value.String())) // a text: it takes any
+		}
 		if f.Value.String() != "" { // an empty value counts as none
 			s.origin[f.Name] = "the command line"
 		}
@@ -347,6 +351,9 @@ func (s *settings) fromKey(path, name, key string, values map[string]any) error 
 
 // set gives a flag a value, unless it has one of a higher rank.
 func (s *settings) set(name, value, from string) error {
+	if s.secret[name] {
+		value = trimmed(value)
+	}
 	if _, given := s.origin[name]; given || value == "" {
 		return nil
 	}
@@ -439,6 +446,12 @@ func (c choice) Set(word string) error {
 	return nil
 }
 
+// trimmed is a value without the white space, line ends and byte order marks around it, as they come with a file or a
+// copied text.
+func trimmed(value string) string {
+	return strings.TrimFunc(value, func(r rune) bool { return unicode.IsSpace(r) || r == '\uFEFF' })
+}
+
 // maxSecret is in bytes. It is more than any URL or token.
 const maxSecret = 16 << 10
 
@@ -448,7 +461,7 @@ func readSecret(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text := strings.TrimSpace(string(content))
+	text := trimmed(string(content))
 	if text == "" {
 		return "", fmt.Errorf("%s is empty", path)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -113,6 +114,31 @@ func TestWhatIsRightOfAWrongConfiguration(t *testing.T) {
 	}
 	if got := s.missing("registry").Error(); !strings.Contains(got, "set registry in sealpush.toml, $SEALPUSH_REGISTRY or -registry") {
 		t.Errorf("missing: %s", got)
+	}
+}
+
+// What people copy comes with line ends and byte order marks.
+func TestSecretsLoseTheSpaceAroundThem(t *testing.T) {
+	const want, around = "https://relay.example/x", "\ufeff https://relay.example/x\u00a0\r\n"
+	dir := t.TempDir()
+	file := writeFile(t, filepath.Join(dir, "url"), around)
+	config := writeFile(t, filepath.Join(dir, configName), "relay_url = "+strconv.QuoteToGraphic(around)+"\n")
+	for name, given := range map[string]struct {
+		args []string
+		env  map[string]string
+	}{
+		"on the command line": {args: []string{"-relay-url", around}},
+		"in the environment":  {env: map[string]string{"SEALPUSH_RELAY_URL": around}},
+		"in a file":           {env: map[string]string{"SEALPUSH_RELAY_URL_FILE": file}},
+		"in sealpush.toml":    {args: []string{"-config", config}},
+	} {
+		s := newSettings(pairCommand())
+		if err := s.parse(given.args, func(name string) string { return given.env[name] }); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := s.flags.Lookup("relay-url").Value.String(); got != want {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // DefaultTimeout bounds what a webhook waits for its page. It is less than the 30 s that Grafana waits.
 const DefaultTimeout = 25 * time.Second
 
-// An Option changes a default of [New]. It is a plain value.
+// An Option changes a default of [New].
 type Option func(*config) error
 
 type config struct {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sealpush/sealpush/internal/answer"
 	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/secret"
 )
@@ -128,15 +129,15 @@ func (f *Forwarder) send(ctx context.Context, m Message) error {
 	address := f.host + "/3/device/" + url.PathEscape(m.Device.Reveal())
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(m.Payload))
 	if err != nil {
-		return &relay.ForwardError{Err: withoutURL(err)}
+		return &relay.ForwardError{Err: answer.Error(withoutURL(err), m.Device.Reveal())}
 	}
 	maps.Copy(req.Header, m.Header)
 	req.Header.Set("apns-topic", f.topic)
 	req.Header.Set("authorization", "bearer "+token)
 	req.Header.Set("content-type", "application/json")
 	resp, err := f.client.Do(req)
-	if err != nil {
-		return &relay.ForwardError{Err: withoutURL(err)}
+	if err != nil { // a caller's transport may quote the request
+		return &relay.ForwardError{Err: answer.Error(withoutURL(err), m.Device.Reveal(), token)}
 	}
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) // cut short, it has no reason to give

@@ -227,6 +227,31 @@ func TestNothingShowsASecret(t *testing.T) {
 	}
 }
 
+// quoting is a transport of the caller's that quotes the request in its error.
+type quoting struct{}
+
+func (quoting) RoundTrip(r *http.Request) (*http.Response, error) {
+	return nil, fmt.Errorf("cannot send %s with %s: %w", r.URL.Path, r.Header.Get("Authorization"), io.ErrUnexpectedEOF)
+}
+
+func TestTransportThatQuotesTheRequest(t *testing.T) {
+	key, _ := newKey(t)
+	f, err := apns.New(key, topic, apns.WithHTTPClient(&http.Client{Transport: quoting{}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const token = "8f3a1b5577990024"
+	err = f.ForwardDigest(t.Context(), secret.New(token))
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("the cause is lost: %v", err)
+	}
+	for ; err != nil; err = errors.Unwrap(err) {
+		if text := err.Error(); strings.Contains(text, token) || strings.Contains(text, "eyJ") {
+			t.Errorf("it says %s", text)
+		}
+	}
+}
+
 func TestForwardEndsWithItsContext(t *testing.T) {
 	key, private := newKey(t)
 	service := newApple(t, &private.PublicKey)

@@ -17,6 +17,7 @@ import (
 
 	webpush "github.com/SherClockHolmes/webpush-go"
 
+	"github.com/sealpush/sealpush/internal/answer"
 	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/secret"
 )
@@ -257,7 +258,14 @@ func (f *Forwarder) send(ctx context.Context, to Subscription, m message) (*http
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err // without the endpoint
 	}
-	return resp, err
+	if err != nil { // it may quote what a push service sent in place of an answer
+		secrets := []string{endpoint, to.Auth.Reveal()}
+		if u, err := url.Parse(endpoint); err == nil {
+			secrets = append(secrets, answer.URLSecrets(u)...)
+		}
+		return nil, answer.Error(err, secrets...)
+	}
+	return resp, nil
 }
 
 // judge says what the answer of a push service means for the daemon (RFC 8030, sections 5 and 7.3).

@@ -293,6 +293,30 @@ func TestHugeAnswers(t *testing.T) {
 	}
 }
 
+// A push service that echoes the request in place of an answer puts no endpoint into
+// the log.
+func TestAnswersThatEchoTheEndpoint(t *testing.T) {
+	const path = "/push/eyJhbGciOiJub25lIn0-the-browsers-own"
+	server, _ := startInternal(t, func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "HTTP/1.1 %s\r\n\r\n", r.URL.Path)
+	})
+	store := webpush.NewMemoryStore()
+	f := newForwarder(t, webpush.GenerateKey(), store, webpush.WithPushService(strings.TrimPrefix(server.URL, "https://")), trusting(server), loopback)
+	err := forward(t, t.Context(), f, store, server.URL+path)
+	wantBadGateway(t, "echo", err)
+	for ; err != nil; err = errors.Unwrap(err) {
+		if text := err.Error(); strings.Contains(text, "browsers-own") || strings.Contains(text, "eyJ") {
+			t.Errorf("it says %q", text)
+		}
+	}
+}
+
 // An endpoint that never answers costs one forward 20 seconds, at whatever point it
 // stops.
 func TestEndpointsThatNeverAnswer(t *testing.T) {

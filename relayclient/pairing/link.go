@@ -17,7 +17,7 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// MaxLink bounds the text of a pairing link, in bytes. [ParseLink] reads no more.
+// MaxLink bounds the text of a pairing link, in bytes: [Link.At] makes no longer one, and [ParseLink] reads none.
 const MaxLink = 8 << 10
 
 // linkVersion is the member v of every link.
@@ -42,7 +42,16 @@ func (l Link) At(relayURL string) (string, error) {
 	if err != nil {
 		return "", &FieldError{Field: "relay URL", Reason: "must be an http or https URL with a host", Err: err}
 	}
-	return base.Scheme + "://" + base.Host + "/pair#" + base64.RawURLEncoding.EncodeToString([]byte(l.JSON())), nil
+	return linkAt(base, "/pair", l.JSON())
+}
+
+// linkAt returns a document as the fragment of a page at the origin of base. What [ParseLink] would not read is refused.
+func linkAt(base *url.URL, page, document string) (string, error) {
+	text := base.Scheme + "://" + base.Host + page + "#" + base64.RawURLEncoding.EncodeToString([]byte(document))
+	if len(text) > MaxLink {
+		return "", &FieldError{Field: "link", Reason: fmt.Sprintf("is larger than %d bytes", MaxLink)}
+	}
+	return text, nil
 }
 
 // JSON returns what the link says as compact JSON, to be shown as text beside the QR code. It reveals the token. The

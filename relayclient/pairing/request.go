@@ -100,9 +100,18 @@ func (r Request) checked(suites []seal.Suite) (Request, error) {
 		return Request{}, err
 	}
 	if r.PublicKey.IsZero() {
-		return Request{}, &FieldError{Field: "publicKey", Reason: "is missing", Err: seal.ErrInvalidKey}
+		return Request{}, missingKey("publicKey")
 	}
 	return r, checkSuite(r.PublicKey.Suite(), suites)
+}
+
+// missingKey is the error of a zero key. In FIPS-only mode it names the likely cause.
+func missingKey(field string) *FieldError {
+	if !slices.Contains(seal.Suites(), seal.X25519) {
+		return &FieldError{Field: field, Reason: "is missing: " + strings.TrimPrefix(seal.ErrFIPSOnly.Error(), "seal: "),
+			Err: fmt.Errorf("%w: %w", seal.ErrInvalidKey, seal.ErrFIPSOnly)}
+	}
+	return &FieldError{Field: field, Reason: "is missing", Err: seal.ErrInvalidKey}
 }
 
 // checkSuite refuses a suite that no alert could be sealed to.

@@ -1,7 +1,6 @@
 package pairing
 
 import (
-	"encoding/base64"
 	"net/url"
 	"regexp"
 	"strings"
@@ -36,7 +35,7 @@ func (l WebLink) At(pageURL string) (string, error) {
 	if err != nil {
 		return "", &FieldError{Field: "page URL", Reason: "must be an http or https URL with a host", Err: err}
 	}
-	return base.Scheme + "://" + base.Host + "/phone#" + base64.RawURLEncoding.EncodeToString([]byte(l.JSON())), nil
+	return linkAt(base, "/phone", l.JSON())
 }
 
 // JSON returns what the link says as compact JSON, without the members that are empty. It reveals the invitation.
@@ -116,7 +115,7 @@ func (l WebLink) check() error {
 	case !mailboxID.MatchString(l.Mailbox):
 		return &FieldError{Field: "mailbox", Reason: "must be 32 lower-case hexadecimal digits"}
 	case l.Key.IsZero():
-		return &FieldError{Field: "key", Reason: "is missing", Err: seal.ErrInvalidKey}
+		return missingKey("key")
 	case l.Key.Suite() != seal.X25519:
 		return &FieldError{Field: "key", Reason: "must be of the suite x25519", Err: seal.ErrUnknownSuite}
 	}

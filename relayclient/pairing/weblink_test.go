@@ -121,14 +121,14 @@ func FuzzParseWebLink(f *testing.F) {
 			return
 		}
 		again, err := link.At("https://page.example")
+		if tooLong, ok := errors.AsType[*pairing.FieldError](err); ok && tooLong.Field == "link" {
+			return // as JSON it was shorter
+		}
 		if err != nil {
 			t.Fatalf("%q was read and cannot be made: %v", text, err)
 		}
 		got, err := pairing.ParseWebLink(again)
 		if err != nil {
-			if len(again) > pairing.MaxLink {
-				return
-			}
 			t.Fatal(err)
 		}
 		sameWebLink(t, got, link)

@@ -54,6 +54,9 @@ func tryProfile(t *testing.T, dir string) (profile, error) {
 		chromedp.UserDataDir(dir),
 		chromedp.WindowSize(1280, 900),
 		chromedp.Flag("lang", "en"),
+		chromedp.Flag("use-fake-device-for-media-stream", true), // a camera
+		chromedp.Flag("use-fake-ui-for-media-stream", true),
+		chromedp.Flag("host-resolver-rules", "MAP phone.example 127.0.0.1"),
 		chromedp.WSURLReadTimeout(time.Minute),
 	)
 	alloc, cancelAlloc := chromedp.NewExecAllocator(context.Background(), opts...)
@@ -126,10 +129,12 @@ func suppliedSubscription(subscription string) string {
 	navigator.serviceWorker.addEventListener("message", (event) => { if (event.data?.type === "alerts") shown++; });
 	const given = ` + subscription + `;
 	const made = () => ({ ...given, expirationTime: null, toJSON: () => ({ ...given, expirationTime: null }),
-		unsubscribe: async () => { localStorage.removeItem("subscribed"); return true; } });
+		unsubscribe: async () => { localStorage.removeItem("subscribed"); localStorage.removeItem("to another relay"); return true; } });
 	PushManager.prototype.subscribe = async function (options) {
 		if (!options.userVisibleOnly || options.applicationServerKey.length !== 65) throw new TypeError("subscribe: bad options");
 		if (Notification.permission !== "granted") throw new DOMException("denied", "NotAllowedError");
+		if (localStorage.getItem("to another relay")) throw new DOMException("other key", "InvalidStateError");
+		if (localStorage.getItem("no push service")) throw new DOMException("Registration failed - push service error", "AbortError");
 		localStorage.setItem("subscribed", "yes");
 		return made();
 	};

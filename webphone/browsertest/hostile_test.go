@@ -3,9 +3,11 @@ package browsertest
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -133,6 +135,8 @@ func TestReplay(t *testing.T) {
 	})
 }
 
+var flood = flag.Int("flood", 220, "how `many` alerts, and as many messages that are none, TestMany pushes")
+
 // The phone keeps a bounded number of alerts, however many come, and rubbish takes no room from them.
 func TestMany(t *testing.T) {
 	s := newSite(t)
@@ -141,9 +145,11 @@ func TestMany(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	job := func(i int) string { return fmt.Sprintf("job-%d", i) }
+	const batch = 50 // at once
 	var messages [][]byte
-	for i := range 220 {
-		alert := payload.NewFailure("db1", fmt.Sprintf("job-%03d", i))
+	for i := range *flood {
+		alert := payload.NewFailure("db1", job(i))
 		plaintext, err := alert.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
@@ -158,15 +164,17 @@ func TestMany(t *testing.T) {
 		}
 		messages = append(messages, message, []byte("rubbish"))
 	}
-	p.push(messages...)
+	for some := range slices.Chunk(messages, batch) {
+		p.push(some...)
+	}
 	if n := len(p.notifications()); n != 21 {
 		t.Errorf("shows %d notifications of 20 collapse ids and of rubbish", n)
 	}
 	kept := eval[[]string](p.tab, `store.alerts().then((all) => all.map((r) => r.alert?.name ?? "rubbish"))`)
-	if len(kept) != 200 || kept[0] != "rubbish" || kept[1] != "job-219" || kept[199] != "job-021" {
+	if len(kept) != 200 || kept[0] != "rubbish" || kept[1] != job(*flood-1) || kept[199] != job(*flood-199) {
 		t.Errorf("keeps %d: %v", len(kept), kept)
 	}
-	p.says("list", "220 so far")
+	p.says("list", fmt.Sprint(*flood, " so far"))
 	p.click("more")
 	p.await(`document.querySelectorAll("#list > li").length === 200`)
 }

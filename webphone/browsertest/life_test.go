@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/storage"
 	"github.com/chromedp/chromedp"
@@ -58,6 +59,20 @@ func TestPermissionRefused(t *testing.T) {
 	})
 }
 
+// An alert that comes while notifications are off is kept, and is no alert that cannot be read.
+func TestAlertWithoutPermission(t *testing.T) {
+	s := newSite(t)
+	p := newPhone(t, s)
+	d := newDaemon(t, s, p)
+	p.profile.allow(t, s.URL, "denied")
+	p.visible("denied")
+	p.deliver(d.page(failure("nightly-backup")))
+	p.await(`store.alerts().then((all) => all.length === 1 && all[0].alert.name === "nightly-backup")`)
+	p.click("trial")
+	p.says("error", "The test failed")
+	p.await(`store.alerts().then((all) => all.length === 2 && all.every((r) => r.alert))`)
+}
+
 func TestWrongInvitation(t *testing.T) {
 	s := newSite(t)
 	profile := newProfile(t)
@@ -93,6 +108,81 @@ func TestSubscriptionToAnInternalAddress(t *testing.T) {
 	p.fill("invitation", invitation)
 	p.click("setup-go")
 	p.says("error", "does not know the push service")
+}
+
+// A browser that was subscribed for another relay subscribes for this one.
+func TestSubscribedForAnotherRelay(t *testing.T) {
+	s := newSite(t)
+	profile := newProfile(t)
+	profile.allow(t, s.URL, "granted")
+	p := &phone{profile.newTab(t, s.URL, subscription(t, s)), s}
+	p.open(s.URL + "/phone")
+	eval[bool](p.tab, `(() => { localStorage.setItem("to another relay", "yes"); localStorage.setItem("subscribed", "yes"); return true; })()`)
+	p.setUp()
+}
+
+func TestNoPushService(t *testing.T) {
+	s := newSite(t)
+	profile := newProfile(t)
+	profile.allow(t, s.URL, "granted")
+	p := &phone{profile.newTab(t, s.URL, subscription(t, s)), s}
+	p.open(s.URL + "/phone")
+	eval[bool](p.tab, `(() => { localStorage.setItem("no push service", "yes"); return true; })()`)
+	p.fill("invitation", invitation)
+	p.click("setup-go")
+	p.says("error", "could not subscribe at its push service")
+}
+
+// Over http there is nothing that a phone needs, and the page says so.
+func TestInsecurePage(t *testing.T) {
+	s := newSite(t)
+	profile := newProfile(t)
+	origin := strings.Replace(s.URL, "127.0.0.1", "phone.example", 1)
+	b := profile.newTab(t, origin, subscription(t, s))
+	b.open(origin + "/phone")
+	b.says("unfit", "must be served over https")
+	b.hidden("setup")
+	b.picture("insecure")
+	if b.complaints != nil {
+		t.Errorf("the page complains: %v", b.complaints)
+	}
+}
+
+// On an iPhone, a page in Safari cannot be paged: one on the home screen can.
+func TestIPhone(t *testing.T) {
+	s := newSite(t)
+	profile := newProfile(t)
+	b := profile.newTab(t, s.URL, subscription(t, s))
+	b.call(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{
+			UserAgent: "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Mobile/15E148 Safari/604.1",
+		})
+		return err
+	})
+	b.open(s.URL + "/phone#" + base64url(`{"v":1,"invitation":"`+invitation+`"}`))
+	b.says("ios", "Add to Home Screen")
+	b.visible("ios-copy")
+	b.hidden("setup")
+	b.hidden("unfit")
+	b.picture("iphone")
+}
+
+// Whoever taps the notification sees the alert.
+func TestNotificationIsTapped(t *testing.T) {
+	s := newSite(t)
+	p := newPhone(t, s)
+	d := newDaemon(t, s, p)
+	p.push(d.page(failure("first")), d.page(failure("second")))
+	inWorker[bool](p.tab, `registration.getNotifications().then((all) => {
+		const event = new NotificationEvent("notificationclick", { notification: all.find((n) => n.title.startsWith("first")) });
+		event.waitUntil = (work) => work.catch(() => {}); // without a tap, a window may not be focused
+		dispatchEvent(event);
+		return true;
+	})`)
+	p.await(`document.querySelector("#list .shown h3")?.textContent === "first failed"`)
+	if shown := p.notified(1); shown[0].Title != "second failed on db1" {
+		t.Errorf("shows %+v", shown)
+	}
 }
 
 func TestStorageCleared(t *testing.T) {

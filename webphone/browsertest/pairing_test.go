@@ -1,6 +1,7 @@
 package browsertest
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -12,10 +13,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
 	"github.com/sealpush/sealpush/internal/program"
 	"github.com/sealpush/sealpush/relay/webpush/webpushtest"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/seal"
+	"github.com/sealpush/sealpush/webphone"
 )
 
 func base64url(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
@@ -125,6 +131,42 @@ func TestSetUpByThePairingLink(t *testing.T) {
 	p.says("waiting-fingerprint", pair.Await(t, `^Fingerprint +(\S+)$`)[1])
 	fmt.Fprintln(typed, "yes")
 	p.says("state", "Paired with db1")
+}
+
+// The owner of the daemons serves the page, and somebody else runs the relay: so whoever runs it cannot change the page.
+func TestPageServedElsewhere(t *testing.T) {
+	own := httptest.NewServer(webphone.Handler())
+	defer own.Close()
+	s := newSite(t, own.URL)
+	pair, typed := pairTool(t, s, filepath.Join(t.TempDir(), "devices.json"), "-invitation", invitation, "-page", own.URL)
+	profile := newProfile(t)
+	profile.allow(t, own.URL, "granted")
+	p := &phone{profile.newTab(t, own.URL, subscription(t, s)), s}
+	p.open(pair.Await(t, `^Link +(\S+)$`)[1])
+	p.click("setup-go")
+	p.click("asked-yes")
+	p.says("own-relay", strings.TrimPrefix(s.URL, "http://"))
+	p.says("waiting-fingerprint", pair.Await(t, `^Fingerprint +(\S+)$`)[1])
+	fmt.Fprintln(typed, "yes")
+	p.says("state", "Paired with db1")
+	p.push(s.next(t))
+	if shown := p.notified(1)[0]; shown.Title != "Test alert on db1" {
+		t.Errorf("shows %+v", shown)
+	}
+}
+
+// A page that the relay's operator has not named gets nothing from it.
+func TestPageOfAStranger(t *testing.T) {
+	strange := httptest.NewServer(webphone.Handler())
+	defer strange.Close()
+	s := newSite(t)
+	profile := newProfile(t)
+	profile.allow(t, strange.URL, "granted")
+	p := &phone{profile.newTab(t, strange.URL, subscription(t, s)), s}
+	p.open(strange.URL + "/phone#" + base64url(fmt.Sprintf(`{"v":1,"invitation":%q,"relay":%q}`, invitation, s.URL)))
+	p.click("setup-go")
+	p.says("error", "could not be reached")
+	p.visible("setup")
 }
 
 func TestFingerprintsThatDiffer(t *testing.T) {
@@ -341,4 +383,54 @@ func TestMailboxOfALiar(t *testing.T) {
 			t.Errorf("%v: it has the phone's secrets in clear", err)
 		}
 	})
+}
+
+// A code that the camera sees is a link. What detects it belongs to the platform: Chromium has nothing for it on Linux, so
+// the test stands in for that alone.
+func TestScan(t *testing.T) {
+	s := newSite(t)
+	p := newPhone(t, s)
+	m := newMailbox(t, s)
+	p.call(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
+			globalThis.codes = [];
+			globalThis.BarcodeDetector = class {
+				static async getSupportedFormats() { return ["qr_code"]; }
+				async detect(video) { return video.videoWidth > 0 && codes.length ? [{ rawValue: codes.shift() }] : []; }
+			};`})
+		return err
+	})
+	p.open(s.URL + "/phone/")
+	p.click("scan")
+	p.visible("video")
+	quoted, err := json.Marshal(s.URL + "/phone#" + base64url(m.link()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eval[bool](p.tab, `(() => { codes.push("https://example.com/menu"); return true; })()`)
+	p.says("scan-state", "no pairing link")
+	p.picture("scan")
+	eval[bool](p.tab, `(() => { codes.push(`+string(quoted)+`); return true; })()`)
+	p.says("asked", "Pair with db1?")
+	p.hidden("scan-dialog")
+	if eval[bool](p.tab, `document.getElementById("video").srcObject !== null`) {
+		t.Error("the camera stays on")
+	}
+}
+
+// A daemon of another relay can be paired, and the page says what that means.
+func TestDaemonOfAnotherRelay(t *testing.T) {
+	s := newSite(t)
+	p := newPhone(t, s)
+	m := newMailbox(t, s)
+	link := strings.TrimSuffix(m.link(), "}") + `,"relay":"https://other.example"}`
+	p.fill("link", link)
+	p.clickOn("#pair-form .main")
+	p.says("asked-other", "set up at another relay")
+	p.picture("other-relay")
+	p.click("asked-no")
+	p.fill("link", m.link())
+	p.clickOn("#pair-form .main")
+	p.visible("asked")
+	p.hidden("asked-other")
 }

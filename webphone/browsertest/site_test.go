@@ -41,7 +41,8 @@ type site struct {
 	newer atomic.Bool // the worker is of a newer version
 }
 
-func newSite(t *testing.T) *site {
+// newSite starts one, for pages of its own origin and of others that are named.
+func newSite(t *testing.T, pages ...string) *site {
 	t.Helper()
 	s := &site{push: webpushtest.New(t)}
 	forwarder, err := webpush.New(webpush.GenerateKey(), "mailto:ops@example.com", webpush.NewMemoryStore(),
@@ -52,7 +53,7 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(forwarder.Close)
-	subscriptions, err := webpush.NewSubscriptions(forwarder, secret.New(invitation))
+	subscriptions, err := webpush.NewSubscriptions(forwarder, secret.New(invitation), webpush.WithOrigins(pages...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func newSite(t *testing.T) *site {
 	t.Cleanup(sealed.Close)
 	// The limits of one address are the relay's tests' business: here all come from one.
 	var requests atomic.Uint32
-	mailboxes, err := relay.NewMailboxes(relay.WithClientAddress(func(*http.Request) string {
+	mailboxes, err := relay.NewMailboxes(relay.WithMailboxOrigins(pages...), relay.WithClientAddress(func(*http.Request) string {
 		n := requests.Add(1)
 		return netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}).String()
 	}))

@@ -107,6 +107,8 @@
       say("asked-name", pending.name);
       say("asked-where", pending.kind === "mailbox" ? `Through the relay ${new URL(pending.relay).host}, which cannot read what is said.`
         : `Directly, at ${pending.url}.` + (origin.startsWith("https:") && !links.usable(pending.url) ? " A browser may refuse that address, because it is not https." : ""));
+      show("asked-other", pending.kind === "mailbox" && pending.relay !== phone.relay);
+      say("asked-other", `This phone is set up at another relay, ${new URL(phone.relay).host}. Alerts of this daemon will not reach it unless the two are one.`);
     }
     show("pair", phone !== null && usable && !asks && pairing === null); // one thing at a time
     show("phone", phone !== null);
@@ -276,6 +278,7 @@
   async function keepSubscribed() {
     if (!phone || allowed() !== "granted") return;
     try {
+      registration ??= await navigator.serviceWorker.ready;
       let subscription = await registration.pushManager.getSubscription();
       subscription ??= await relay.subscribe(registration, phone.relay);
       if (subscription.endpoint !== (await store.endpoint())) {
@@ -483,9 +486,10 @@
         show("newer", controlled); // the first one is not newer than the page
         controlled = true;
       });
+      phone = await store.phone();
+      await render(); // what is known already
       registration = await navigator.serviceWorker.register("worker.js", { scope: "./", updateViaCache: "none" })
         .catch(async (err) => (await navigator.serviceWorker.getRegistration()) ?? Promise.reject(err));
-      phone = await store.phone();
       lost = phone === null && (await registration.pushManager.getSubscription()) !== null;
     }
     if (location.hash.length > 1) await takeFragment();

@@ -90,12 +90,16 @@ const relay = (() => {
   async function subscribe(registration, origin) {
     const options = { userVisibleOnly: true, applicationServerKey: await serverKey(origin) };
     try {
-      return await registration.pushManager.subscribe(options);
+      try {
+        return await registration.pushManager.subscribe(options);
+      } catch (err) {
+        const old = err.name === "InvalidStateError" && (await registration.pushManager.getSubscription());
+        if (!old) throw err;
+        await old.unsubscribe();
+        return await registration.pushManager.subscribe(options);
+      }
     } catch (err) {
-      const old = err.name === "InvalidStateError" && (await registration.pushManager.getSubscription());
-      if (!old) throw err;
-      await old.unsubscribe();
-      return registration.pushManager.subscribe(options);
+      throw new Error(`The browser could not subscribe at its push service: ${text.oneLine(err.message)}`);
     }
   }
 

@@ -54,6 +54,7 @@ function saw(push, size) {
 async function receive(message) {
   const received = Date.now();
   let push = {};
+  let shown;
   try {
     const size = new TextEncoder().encode(message).length;
     if (size > maxPush) throw new Error(`it has ${size} bytes, at most ${maxPush} are read`);
@@ -66,19 +67,20 @@ async function receive(message) {
       push = {};
       throw new Error("it is not what a relay sends");
     }
-    if (push.kind === "digest" && push.ciphertext === undefined) return await showDigest(received);
-    await showAlert(push, size, received);
+    shown = push.kind === "digest" && push.ciphertext === undefined ? await digestOf(received) : await alertOf(push, size, received);
   } catch (err) {
-    await showTrouble(err, push, received);
+    shown = await troubleOf(err, push, received);
   }
+  await show(shown);
 }
 
-async function showAlert(push, size, received) {
+// alertOf opens an alert and keeps it, and returns what to show.
+async function alertOf(push, size, received) {
   if (push.v !== 1) throw new Error("it is of another version");
   if (typeof push.ciphertext !== "string" || push.ciphertext.length > maxCiphertext) throw new Error("it has no box to open");
   if (push.suite !== undefined && typeof push.suite !== "string") throw new Error("it names no suite");
   const phone = await store.phone();
-  if (!phone) return showLost();
+  if (!phone) return lost;
   const opened = await core.open(phone, push.suite ?? "", push.ciphertext);
   const box = await digest(push.ciphertext);
   const named = typeof push.collapseId === "string" && /^[0-9a-f]{32}$/.test(push.collapseId);
@@ -94,25 +96,27 @@ async function showAlert(push, size, received) {
   }
   const { title, body } = text.notification({ ...record, repeated: known.repeated }, received);
   const quiet = record.stale || known.repeated;
-  await show(title, {
-    body, tag: known.tag, renotify: !quiet, silent: quiet || push.priority === "passive",
+  return {
+    title, body, tag: known.tag, renotify: !quiet, silent: quiet || push.priority === "passive",
     timestamp: record.at || received, data: { id: known.id, stale: record.stale, repeated: known.repeated },
-  });
+  };
 }
 
-async function showDigest(received) {
+async function digestOf(received) {
   await store.addTrouble({ box: "digest", received, at: received, digest: true }).catch(console.error);
-  await show("More alerts than the relay forwards", {
+  return {
+    title: "More alerts than the relay forwards",
     body: "This month's alerts are used up. There are more of them at your daemons.", tag: "digest", silent: true, data: {},
-  });
+  };
 }
 
-const showLost = () => show("An alert that this phone cannot read", {
+const lost = {
+  title: "An alert that this phone cannot read",
   body: "Its key is gone: the browser's storage was cleared. Open the page, set the phone up and pair it again.",
   tag: "lost", renotify: true, data: {},
-});
+};
 
-async function showTrouble(err, push, received) {
+async function troubleOf(err, push, received) {
   const why = text.oneLine(err?.message ?? err).replace(/^(seal|payload): /, "");
   let times = 1;
   try {
@@ -121,12 +125,13 @@ async function showTrouble(err, push, received) {
     console.error("not kept:", failed);
   }
   const often = times > 1 ? ` (${times} messages so far)` : "";
-  await show("A message that this phone cannot read", {
+  return {
+    title: "A message that this phone cannot read",
     body: `${why}${often}. Open the page to see more.`, tag: "trouble", silent: times > 1, data: {},
-  });
+  };
 }
 
-async function show(title, options) {
+async function show({ title, ...options }) {
   await registration.showNotification(title, { icon: "{{icon-192.png}}", badge: "{{badge-96.png}}", lang: "en", ...options });
   for (const client of await clients.matchAll({ includeUncontrolled: true })) client.postMessage({ type: "alerts" });
 }
@@ -161,7 +166,8 @@ addEventListener("pushsubscriptionchange", (event) => {
       await relay.renew(phone, subscription);
       await store.setEndpoint(subscription.endpoint);
     } catch (err) {
-      await show("Alerts may not reach this phone", {
+      await show({
+        title: "Alerts may not reach this phone",
         body: `The browser has changed its address, and the relay could not be told: ${text.oneLine(err.message)}. Open the page to try again.`,
         tag: "subscription", data: {},
       });
