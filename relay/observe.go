@@ -7,7 +7,7 @@ import (
 )
 
 // An Observation is what became of a post, or of a forward to the push service, for metrics. It holds nothing of an
-// envelope and nothing that says which device it was for. It is a plain value.
+// envelope and nothing that says which device it was for.
 type Observation struct {
 	// Operation is "post" for a POST that was answered, "forward" for an alert that was handed to the push service, and
 	// "digest" for a digest.

@@ -1,6 +1,7 @@
 package relayclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,7 @@ func NewNotifier(client *Client, registry *pairing.Registry, host string, opts .
 	}
 	n := &Notifier{client: client, registry: registry, host: host}
 	if config.stormBurst > 0 {
-		n.storm = newStormGuard(n, config.stormBurst)
+		n.storm = newStormGuard(n, config.stormBurst, cmp.Or(config.refill, relayRefill))
 	}
 	return n, nil
 }
@@ -110,7 +111,10 @@ func (n *Notifier) Notify(ctx context.Context, alert payload.Alert, opts ...Noti
 		n.client.log(ctx, slog.LevelError, "alert not sent", alert, slog.Any("error", err))
 		return nil, err
 	}
-	if err := n.admit(ctx, alert, config); err != nil {
+	if told, err := n.admit(ctx, alert, config); err != nil {
+		if told != nil {
+			return told, nil
+		}
 		return nil, err
 	}
 	recipients := n.registry.Recipients(ctx)
@@ -129,24 +133,27 @@ func (n *Notifier) Notify(ctx context.Context, alert payload.Alert, opts ...Noti
 	return outcomes, notAttempted(outcomes)
 }
 
-// admit returns why the alert is not to be posted now, which the log then has.
-func (n *Notifier) admit(ctx context.Context, alert payload.Alert, config notifyConfig) (err error) {
+// admit returns why the alert is not to be posted now, which the log then has, and the outcomes of a summary that told of
+// it.
+func (n *Notifier) admit(ctx context.Context, alert payload.Alert, config notifyConfig) (told []Outcome, err error) {
 	switch {
 	case n.closed.Load():
 		err = ErrClosed
 	case n.storm != nil:
-		err = n.storm.admit(alert, config)
+		told, err = n.storm.admit(alert, config)
 	}
-	switch err {
-	case nil:
-		return nil
-	case ErrHeldBack:
+	switch {
+	case err == nil:
+		return nil, nil
+	case told != nil:
+		n.client.log(ctx, slog.LevelDebug, "alert held back: a summary has told of it", alert)
+	case err == ErrHeldBack:
 		n.client.log(ctx, slog.LevelWarn, "alert held back for a summary", alert)
 	default:
 		n.client.log(ctx, slog.LevelError, "alert not sent", alert, slog.Any("error", err))
 	}
 	n.client.observe(ctx, alert, Outcome{Err: err}, time.Time{}, 0)
-	return err
+	return told, err
 }
 
 func newNotifyConfig(opts []NotifyOption) (config notifyConfig, err error) {

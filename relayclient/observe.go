@@ -10,7 +10,7 @@ import (
 )
 
 // An Observation is what became of an alert for one device, for metrics and traces. It holds no secret and no text that
-// anybody else wrote, and no name unless [WithObservedNames] asks for them. It is a plain value.
+// anybody else wrote, and no name unless [WithObservedNames] asks for them.
 type Observation struct {
 	// Result is one of a fixed set of words, fit for a metric's label. Of an alert that the relay accepted it is the
 	// [RelayOutcome], or "accepted" when the relay did not say. Of any other:

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"maps"
 	"slices"
@@ -21,9 +22,12 @@ import (
 // storm guard tells of it. See [WithStormGuard].
 var ErrHeldBack = errors.New("relayclient: held back in a storm of alerts, for a summary")
 
-// relayRefill is how long it takes the hosted relay to give a device's bucket of 60 alerts one back (live protocol,
-// "Relay").
-const relayRefill = 2 * time.Second
+// How long it takes a relay to give a device's bucket of alerts one back: the hosted one (live protocol, "Relay"), and at
+// most what WithRefillInterval takes.
+const (
+	relayRefill    = 2 * time.Second
+	maxRelayRefill = time.Minute
+)
 
 // The bursts that WithStormGuard takes. Fewer would be summed up more often than the bucket refills, more would leave
 // it empty.
@@ -40,6 +44,8 @@ const (
 	maxHeldTail      = 3000             // bytes of its tail: more than any message holds
 	maxSummaries     = 5                // attempts at telling a phone of the same alerts
 	maxRelayPatience = 10 * time.Minute // of a Retry-After, which a relay could make as long as it likes
+	maxHeldRuns      = 1024             // alerts of a summary that are known again when they are repeated
+	maxTold          = 16               // summaries of which that is remembered
 )
 
 // summaryName is the name of the alert that sums up.
@@ -49,7 +55,8 @@ const summaryName = "alerts held back"
 type NotifierOption func(*notifierConfig) error
 
 type notifierConfig struct {
-	stormBurst int // 0 for no guard
+	stormBurst int           // 0 for no guard
+	refill     time.Duration // 0 for the hosted relay's
 }
 
 // WithStormGuard keeps a storm of alerts from using up what a relay takes for one phone, so that the last and most
@@ -67,17 +74,36 @@ type notifierConfig struct {
 // summary then waits for the relay's Retry-After, if that is longer, up to 10 minutes. What a relay refused of a
 // summary, or could not be reached for, is summed up anew for the phones that it was for, up to 4 times.
 //
+// A caller may repeat an alert that is held back, with the same run id: it is counted once. When the relay has accepted
+// its summary, and there is still no room, Notify returns the outcomes of that summary, for 10 minutes; after that, it
+// is held back anew. Of a summary 1024 alerts are known again.
+//
 // Never held back are test alerts, [payload.EventQuorumLoss], and what [WithCritical] marks. So leave them room: 30 is
 // half of the bucket, and where several daemons page the same phones, each should have its part of that. A relay counts
 // the copies of an alert that several nodes report as one; the guard of each node counts its own.
 //
-// At exit, [Notifier.Close] sends what is owed. What is kept of the alerts is a few kilobytes, however many they are.
+// A relay of your own may have another bucket: see [WithRefillInterval].
+//
+// At exit, [Notifier.Close] sends what is owed. What is kept of the alerts is some hundred kilobytes at most, however
+// many they are.
 func WithStormGuard(burst int) NotifierOption {
 	return func(c *notifierConfig) error {
 		if burst < minStormBurst || burst > maxStormBurst {
 			return fmt.Errorf("relayclient: WithStormGuard: a burst of %d alerts: must be %d to %d", burst, minStormBurst, maxStormBurst)
 		}
 		c.stormBurst = burst
+		return nil
+	}
+}
+
+// WithRefillInterval says how long the relay takes to give a phone's bucket one alert back, where it is not the hosted
+// relay's 2 s: relay.Policy.RefillInterval of a relay of your own, at most a minute. [WithStormGuard] reckons with it.
+func WithRefillInterval(d time.Duration) NotifierOption {
+	return func(c *notifierConfig) error {
+		if d <= 0 || d > maxRelayRefill {
+			return fmt.Errorf("relayclient: WithRefillInterval: %v: must be positive, and at most %v", d, maxRelayRefill)
+		}
+		c.refill = d
 		return nil
 	}
 }
@@ -90,8 +116,9 @@ func WithCritical() NotifyOption {
 	}
 }
 
-// Close sends the summary that a storm guard owes, and waits for it until ctx ends. Then the error says how many alerts
-// nobody was told of. A Notify that comes later gives [ErrClosed]. One that is running goes on, but what the relay
+// Close sends the summary that a storm guard owes, and waits for it until ctx ends. The error says how many alerts nobody
+// was told of, because of that or because the relay accepted the summary for no phone. A Notify that comes later gives
+// [ErrClosed]. One that is running goes on, but what the relay
 // refuses of it is not summed up any more, so wait for those first. Close may be called more than once. The client is
 // the caller's to close, after the notifier.
 func (n *Notifier) Close(ctx context.Context) error {
@@ -114,7 +141,9 @@ type stormGuard struct {
 	client   *Client
 	registry *pairing.Registry
 	host     string
-	burst    time.Duration // what it may post in a row, as the time in which the relay's bucket gets that back
+	refill   time.Duration // in which the relay's bucket gets one back
+	burst    time.Duration // what it may post in a row, as the time in which the bucket gets that back
+	seed     maphash.Seed  // of the hashes by which alerts are known again
 
 	life    context.Context // until Close has given up
 	giveUp  context.CancelCauseFunc
@@ -126,34 +155,76 @@ type stormGuard struct {
 	held   *heldAlerts   // for the next summary; nil for nothing
 	dueAt  time.Time     // when that is sent
 	done   chan struct{} // closed when the goroutine ends; nil while none runs
-	owed   int           // the alerts of the summary that is being sent
+	owed   *heldAlerts   // of the summary that is being sent, or nil
+	told   []told        // the summaries that were accepted last, oldest first
+	untold error         // what Close says when it was too late to tell anybody; nil otherwise
 }
 
-func newStormGuard(n *Notifier, burst int) *stormGuard {
-	s := &stormGuard{client: n.client, registry: n.registry, host: n.host, burst: time.Duration(burst) * relayRefill, closing: make(chan struct{})}
+// told is a summary that the relay accepted for one phone at least.
+type told struct {
+	at       time.Time
+	runs     map[uint64]struct{} // of its alerts
+	outcomes []Outcome
+}
+
+func newStormGuard(n *Notifier, burst int, refill time.Duration) *stormGuard {
+	s := &stormGuard{
+		client: n.client, registry: n.registry, host: n.host, refill: refill, burst: time.Duration(burst) * refill,
+		seed: maphash.MakeSeed(), closing: make(chan struct{}),
+	}
 	s.life, s.giveUp = context.WithCancelCause(context.Background())
 	return s
 }
 
-// admit returns nil for an alert that is to be posted now. Of any other it keeps what the summary needs.
-func (s *stormGuard) admit(alert payload.Alert, config notifyConfig) error {
+// admit returns nil for an alert that is to be posted now. Of any other it keeps what the summary needs, or returns what
+// became of the summary that told of it.
+func (s *stormGuard) admit(alert payload.Alert, config notifyConfig) ([]Outcome, error) {
 	if s.client.closed.Load() || alert.Validate() != nil {
-		return nil // Send says so
+		return nil, nil // Send says so
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return ErrClosed
+		return nil, ErrClosed
 	}
 	now := time.Now()
-	room := s.fullAt.Sub(now) <= s.burst-relayRefill
-	s.take(now, relayRefill)
+	room := s.fullAt.Sub(now) <= s.burst-s.refill
 	critical := config.critical || alert.Kind == payload.KindTest || alert.Kind == payload.KindEvent && alert.Event == payload.EventQuorumLoss
 	if critical || room && s.done == nil {
-		return nil
+		s.take(now, s.refill)
+		return nil, nil
 	}
-	s.hold(now, alert, config.priority)
-	return ErrHeldBack
+	run := s.runOf(alert)
+	if s.held.has(run) || s.owed.has(run) {
+		return nil, ErrHeldBack
+	}
+	if outcomes := s.toldOf(now, run); outcomes != nil {
+		return outcomes, ErrHeldBack
+	}
+	s.take(now, s.refill)
+	s.hold(now, alert, run, config.priority)
+	return nil, ErrHeldBack
+}
+
+// runOf is a hash of what makes an alert the same as another for a relay (see payload.Alert.CollapseID), or 0 for one
+// without a run: two of those may be different failures.
+func (s *stormGuard) runOf(a payload.Alert) uint64 {
+	if a.RunID == "" && a.RunKey == "" {
+		return 0
+	}
+	type identity struct{ kind, name, runID, event, dag, runKey, taskKey, slaCheck string }
+	return max(1, maphash.Comparable(s.seed, identity{string(a.Kind), a.Name, a.RunID, a.Event, a.DAG, a.RunKey, a.TaskKey, a.SLACheck}))
+}
+
+// toldOf returns what became of the summary that told of a run, or nil.
+func (s *stormGuard) toldOf(now time.Time, run uint64) []Outcome {
+	s.told = slices.DeleteFunc(s.told, func(t told) bool { return now.Sub(t.at) >= payload.FreshFor })
+	for _, t := range s.told {
+		if _, ok := t.runs[run]; ok {
+			return slices.Clone(t.outcomes)
+		}
+	}
+	return nil
 }
 
 // take counts what alerts take from the bucket, also those that are held back: so the storm is over when they cease.
@@ -180,7 +251,7 @@ func (s *stormGuard) refused(alert payload.Alert, config notifyConfig, outcomes 
 	}
 	now := time.Now()
 	s.take(now, s.burst) // the bucket is empty, whoever emptied it
-	s.hold(now, alert, config.priority)
+	s.hold(now, alert, s.runOf(alert), config.priority)
 	if earliest := now.Add(retryAfter); s.dueAt.Before(earliest) {
 		s.dueAt = earliest
 	}
@@ -197,12 +268,14 @@ func rateLimited(outcomes []Outcome) (limited bool, retryAfter time.Duration) {
 	return limited, retryAfter
 }
 
-func (s *stormGuard) hold(now time.Time, alert payload.Alert, priority Priority) {
+func (s *stormGuard) hold(now time.Time, alert payload.Alert, run uint64, priority Priority) {
 	if s.held == nil {
-		s.held = &heldAlerts{since: now, priority: Passive, names: make(map[string]int)}
+		s.held = &heldAlerts{since: now, priority: Passive, names: make(map[string]int), runs: make(map[uint64]struct{})}
 		s.dueAt = now.Add(s.burst)
 	}
-	s.held.add(alert, priority)
+	if !s.held.has(run) {
+		s.held.add(alert, run, priority)
+	}
 	if s.done == nil {
 		s.done = make(chan struct{})
 		go s.run()
@@ -225,12 +298,28 @@ func (s *stormGuard) run() {
 			ended(s.closing, wait)
 			continue
 		}
-		s.held, s.owed = nil, held.count
+		s.held, s.owed = nil, held
 		s.mu.Unlock()
-		s.report(held)
+		outcomes, err := s.report(held)
 		s.mu.Lock()
-		s.owed = 0
+		s.owed = nil
+		s.reported(held, outcomes, err)
 		s.mu.Unlock()
+	}
+}
+
+// reported notes what became of a summary: the outcomes, or why there are none.
+func (s *stormGuard) reported(held *heldAlerts, outcomes []Outcome, err error) {
+	for _, outcome := range outcomes {
+		if outcome.Err == nil {
+			s.told = append(s.told, told{time.Now(), held.runs, outcomes})
+			s.told = s.told[max(0, len(s.told)-maxTold):]
+			return
+		}
+		err = outcome.Err
+	}
+	if s.closed && err != nil {
+		s.untold = errors.Join(s.untold, fmt.Errorf("relayclient: nobody was told of %d alerts that were held back: %w", held.count, err))
 	}
 }
 
@@ -246,30 +335,33 @@ func ended(closed <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// report sends one summary to every phone. What went wrong is in the log.
-func (s *stormGuard) report(held *heldAlerts) {
+// report sends one summary to every phone, and returns the last outcome of each, or why there was nobody to send it to.
+// What went wrong is in the log.
+func (s *stormGuard) report(held *heldAlerts) (last []Outcome, err error) {
 	var left []string // the devices that are still to be told; nil for all
 	for tries := 1; ; tries++ {
-		summary := held.summary(s.host)
+		summary, retryAfter := held.summary(s.host), time.Duration(0)
 		recipients := s.registry.Recipients(s.life)
-		if err := nobody(recipients); err != nil {
-			s.client.log(s.life, slog.LevelError, "alert not sent", summary, slog.Any("error", err))
-			return
+		if err = nobody(recipients); err == nil {
+			devices := slices.DeleteFunc(recipients.Devices, func(device pairing.Device) bool {
+				return left != nil && !slices.Contains(left, device.ID)
+			})
+			outcomes := s.client.Send(s.life, Push{Alert: summary, Salt: recipients.Salt, Priority: held.priority}, devices)
+			s.mu.Lock()
+			s.take(time.Now(), s.refill)
+			s.mu.Unlock()
+			last = append(slices.DeleteFunc(last, func(o Outcome) bool { return slices.Contains(left, o.DeviceID) }), outcomes...)
+			if left = unseen(outcomes); len(left) == 0 {
+				return last, nil
+			}
+			_, retryAfter = rateLimited(outcomes)
 		}
-		devices := slices.DeleteFunc(recipients.Devices, func(device pairing.Device) bool {
-			return left != nil && !slices.Contains(left, device.ID)
-		})
-		outcomes := s.client.Send(s.life, Push{Alert: summary, Salt: recipients.Salt, Priority: held.priority}, devices)
-		s.mu.Lock()
-		s.take(time.Now(), relayRefill)
-		s.mu.Unlock()
-		left = unseen(outcomes)
-		if len(left) == 0 || tries == maxSummaries {
-			return
-		}
-		_, retryAfter := rateLimited(outcomes)
-		if ended(s.closing, max(retryAfter, s.burst)) && ended(s.life.Done(), cmp.Or(retryAfter, relayRefill)) {
-			return
+		if tries == maxSummaries || err != nil && !errors.Is(err, pairing.ErrUnavailable) ||
+			ended(s.closing, max(retryAfter, s.burst)) && ended(s.life.Done(), cmp.Or(retryAfter, s.refill)) {
+			if err != nil {
+				s.client.log(context.WithoutCancel(s.life), slog.LevelError, "alert not sent", summary, slog.Any("error", err))
+			}
+			return last, err
 		}
 	}
 }
@@ -294,19 +386,24 @@ func (s *stormGuard) close(ctx context.Context) error {
 	done := s.done
 	s.mu.Unlock()
 	if done == nil {
-		return nil
+		return s.untold // which nobody changes any more
 	}
 	select {
 	case <-done:
-		return nil
+		return s.untold
 	case <-ctx.Done():
 	}
 	s.giveUp(context.Cause(ctx))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	count := s.owed
-	if s.held != nil {
-		count += s.held.count
+	count := 0
+	for _, held := range []*heldAlerts{s.owed, s.held} {
+		if held != nil {
+			count += held.count
+		}
+	}
+	if count == 0 { // it has just ended
+		return s.untold
 	}
 	return fmt.Errorf("relayclient: the summary of %d alerts was not sent: %w", count, context.Cause(ctx))
 }
@@ -315,14 +412,27 @@ func (s *stormGuard) close(ctx context.Context) error {
 type heldAlerts struct {
 	since    time.Time
 	count    int
-	names    map[string]int // at most maxHeldNames
-	priority Priority       // the loudest
+	names    map[string]int      // at most maxHeldNames
+	runs     map[uint64]struct{} // at most maxHeldRuns
+	priority Priority            // the loudest
 
 	newest payload.Alert // a failure if there was one; bounded
 }
 
-func (h *heldAlerts) add(alert payload.Alert, priority Priority) {
+// has reports whether a run is among them. Of 0, which is no run, nobody knows.
+func (h *heldAlerts) has(run uint64) bool {
+	if h == nil {
+		return false
+	}
+	_, ok := h.runs[run]
+	return ok
+}
+
+func (h *heldAlerts) add(alert payload.Alert, run uint64, priority Priority) {
 	h.count++
+	if run != 0 && len(h.runs) < maxHeldRuns {
+		h.runs[run] = struct{}{}
+	}
 	name := firstBytes(alert.Name, maxHeldName)
 	if _, known := h.names[name]; known || len(h.names) < maxHeldNames {
 		h.names[strings.Clone(name)]++
@@ -367,11 +477,13 @@ func (h *heldAlerts) summary(host string) payload.Alert {
 	if h.count == 1 {
 		plural = ""
 	}
-	alert.FailReason = fmt.Sprintf("%d alert%s held back since %s: %s", h.count, plural, h.since.UTC().Format("15:04:05 UTC"), strings.Join(shown, ", "))
+	alert.FailReason = oneLine(fmt.Sprintf("%d alert%s held back since %s: %s", h.count, plural, h.since.UTC().Format("15:04:05 UTC"), strings.Join(shown, ", ")))
 	newest := fmt.Sprintf("newest: %s of %s on %s", h.newest.Kind, h.newest.Name, h.newest.Host)
 	if h.newest.FailReason != "" {
-		newest += ": " + strings.Join(strings.Fields(h.newest.FailReason), " ")
+		newest += ": " + h.newest.FailReason
 	}
-	alert.LogTail = append(slices.Clone(h.newest.LogTail), newest)
+	alert.LogTail = append(slices.Clone(h.newest.LogTail), oneLine(newest))
 	return alert
 }
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sealpush/sealpush/payload"
+	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
@@ -421,6 +422,26 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
+// Names of several lines make a summary of one.
+func TestASummaryIsOneLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t, 1, 5)
+		for i := range 7 {
+			g.fail(t, "job\r\nof the\tnight", i)
+		}
+		if err := g.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, summaries := g.received(t, 0)
+		if reason := summaries[0].FailReason; !strings.HasSuffix(reason, ": 2 × job of the night") {
+			t.Errorf("the summary says %q", reason)
+		}
+		if tail := summaries[0].LogTail; tail[len(tail)-1] != "newest: failure of job of the night on node-a: exit code 6" {
+			t.Errorf("its tail is %q", tail)
+		}
+	})
+}
+
 // Passive alerts are summed up quietly, and an alert that nobody could be sent is refused, not counted.
 func TestHeldAlertsKeepTheirPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -454,6 +475,11 @@ func TestStormGuardBounds(t *testing.T) {
 	for _, burst := range []int{-1, 0, 4, 51} {
 		if _, err := relayclient.NewNotifier(client, registryFile(t, ""), "node-a", relayclient.WithStormGuard(burst)); err == nil {
 			t.Errorf("a burst of %d was accepted", burst)
+		}
+	}
+	for _, refill := range []time.Duration{-1, 0, time.Hour} {
+		if _, err := relayclient.NewNotifier(client, registryFile(t, ""), "node-a", relayclient.WithStormGuard(5), relayclient.WithRefillInterval(refill)); err == nil {
+			t.Errorf("a refill interval of %v was accepted", refill)
 		}
 	}
 	if _, err := relayclient.NewNotifier(client, registryFile(t, ""), "node-a", nil); err == nil {
@@ -543,5 +569,166 @@ func TestASummaryOutlivesAnOutage(t *testing.T) {
 			t.Errorf("summaries %v", summaries)
 		}
 		client.Close()
+	})
+}
+
+// A caller that repeats what is held back, as Alertmanager does, is counted once, and is told what became of the summary.
+func TestARepeatedAlertIsCountedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t, 2, 5)
+		for i := range 5 {
+			g.fail(t, "job", i)
+		}
+		for range 50 {
+			if err := g.fail(t, "again", 1); err != relayclient.ErrHeldBack {
+				t.Fatal(err)
+			}
+		}
+		for range 3 { // without a run id nobody knows
+			g.Notify(t.Context(), payload.NewFailure("", "other"))
+		}
+		g.relay.ScriptDevice(g.phones[1].PushToken(), relaytest.Always, relaytest.Answer{Status: http.StatusGone})
+		time.Sleep(9 * time.Second)
+		g.fail(t, "again", 1)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		_, summaries := g.received(t, 0)
+		if len(summaries) != 1 || summaries[0].FailReason != "4 alerts held back since 00:00:00 UTC: 3 × other, 1 × again" {
+			t.Fatalf("summaries %+v", summaries)
+		}
+		for i := 10; g.fail(t, "job", i) == nil; i++ {
+		}
+		again := payload.NewFailure("", "again")
+		again.RunID = "again-1"
+		outcomes, err := g.Notify(t.Context(), again)
+		if err != nil || len(outcomes) != 2 || (outcomes[0].Err == nil) == (outcomes[1].Err == nil) ||
+			!errors.Is(errors.Join(outcomes[0].Err, outcomes[1].Err), relayclient.ErrDeviceGone) {
+			t.Errorf("after the summary: %v, %v", outcomes, err)
+		}
+		again.Kind, again.Success = payload.KindSuccess, true
+		if _, err := g.Notify(t.Context(), again); err != relayclient.ErrHeldBack {
+			t.Errorf("another alert of the run: %v", err)
+		}
+	})
+}
+
+// Callers that repeat until they have been heard do not keep a storm alive.
+func TestAStormOfRepetitionsEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t, 1, 10)
+		start := time.Now()
+		var callers sync.WaitGroup
+		for i := range 500 {
+			callers.Go(func() {
+				for g.fail(t, fmt.Sprint("job", i), i) != nil {
+					if time.Since(start) > time.Hour {
+						t.Errorf("nobody was told of %d", i)
+						return
+					}
+					time.Sleep(time.Second)
+				}
+			})
+		}
+		callers.Wait()
+		if took := time.Since(start); took > time.Minute {
+			t.Errorf("it took %v", took)
+		}
+		if _, summaries := g.received(t, 0); len(summaries) != 1 || !strings.HasPrefix(summaries[0].FailReason, "490 alerts") {
+			t.Errorf("summaries %+v", summaries)
+		}
+	})
+}
+
+// A summary that no phone was told of is no success of Close.
+func TestCloseSaysThatNobodyWasTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t, 2, 5)
+		for i := range 8 {
+			g.fail(t, "job", i)
+		}
+		g.relay.Script(2, relaytest.Answer{Status: http.StatusBadGateway})
+		for range 2 {
+			var refused *relayclient.StatusError
+			if err := g.Close(t.Context()); !errors.As(err, &refused) || refused.StatusCode != http.StatusBadGateway || !strings.Contains(err.Error(), " 3 alerts ") {
+				t.Errorf("error %v", err)
+			}
+		}
+	})
+}
+
+// A relay may give back less often. The guard then reckons with that, and the relay refuses nothing.
+func TestAStormAtARelayThatRefillsSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const refill = 15 * time.Second
+		server := relaytest.NewRelay(relaytest.InMemory(), relaytest.WithRelay(relay.WithPolicy(relay.Policy{RefillInterval: refill})))
+		defer server.Close()
+		client, log := newClient(t, server)
+		registry := registryFile(t, "")
+		g := &guarded{client: client, relay: server, phones: pairPhones(t, registry, 1)}
+		var err error
+		if g.Notifier, err = relayclient.NewNotifier(client, registry, "node-a", relayclient.WithStormGuard(30), relayclient.WithRefillInterval(refill)); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3600 {
+			g.fail(t, "job", i)
+			time.Sleep(time.Second)
+		}
+		if err := g.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if text := strings.Join(log.lines(), "\n"); strings.Contains(text, "status=429") {
+			t.Errorf("the relay refused one: %s", text)
+		}
+	})
+}
+
+// A brokenStore cannot be read as long as it is broken.
+type brokenStore struct {
+	pairing.Store
+	broken atomic.Bool
+}
+
+func (s *brokenStore) Load(ctx context.Context) (pairing.Snapshot, error) {
+	if s.broken.Load() {
+		return pairing.Snapshot{}, errors.New("the database is starting up")
+	}
+	return s.Store.Load(ctx)
+}
+
+// When no phone is known yet because the registry cannot be read, the summary comes once it can.
+func TestASummaryOutlivesAnUnreadableRegistry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		relay := relaytest.NewRelay(relaytest.InMemory())
+		defer relay.Close()
+		client, _ := newClient(t, relay)
+		file, err := pairing.OpenFile(t.TempDir() + "/devices.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		paired, err := pairing.NewRegistry(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store := &brokenStore{Store: file}
+		store.broken.Store(true)
+		registry, err := pairing.NewRegistry(store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := &guarded{client: client, relay: relay, phones: pairPhones(t, paired, 1)}
+		if g.Notifier, err = relayclient.NewNotifier(client, registry, "node-a", relayclient.WithStormGuard(5)); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 8 {
+			if err := g.fail(t, "job", i); err == nil {
+				t.Errorf("alert %d was posted", i)
+			}
+		}
+		time.Sleep(25 * time.Second)
+		store.broken.Store(false)
+		time.Sleep(15 * time.Second)
+		if _, summaries := g.received(t, 0); len(summaries) != 1 || !strings.HasPrefix(summaries[0].FailReason, "3 alerts") {
+			t.Errorf("summaries %v", summaries)
+		}
 	})
 }

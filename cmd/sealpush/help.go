@@ -26,7 +26,7 @@ func helpCommand() command {
 						return c.writeHelp(os.Stdout)
 					}
 				}
-				return usagef("there is no such command: 'sealpush help' lists them")
+				return usagef("there is no such command")
 			}
 		},
 	}

@@ -174,10 +174,19 @@ func TestBashCompletes(t *testing.T) {
 		"sealpush completion f":  "fish",
 		"sealpush help comp":     "completion",
 		"sealpush config -- -re": "",
+
+		"sealpush devices re":           "revoke rename",
+		"sealpush run -on ":             "failure recovery success always",
+		"sealpush run -tail = std":      "stdout stderr", // as bash splits -tail=std
+		"sealpush run -tail =":          "stdout stderr both",
+		"sealpush send --priority p":    "passive",
+		"sealpush doctor -config ":      "", // a file
+		"sealpush run -quiet -- comple": "complete",
 	} {
 		words := "'" + strings.Join(strings.Split(line, " "), "' '") + "'"
-		cmd := exec.CommandContext(t.Context(), bash, "-c", "compopt() { :; }\n"+script+
+		cmd := exec.CommandContext(t.Context(), bash, "-c", script+
 			"COMP_WORDS=("+words+"); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _sealpush; echo ${COMPREPLY[*]}")
+		cmd.Env = []string{"PATH="} // bash's own commands alone
 		out, err := cmd.CombinedOutput()
 		if got := strings.TrimSpace(string(out)); err != nil || got != want {
 			t.Errorf("%s: completes to %q, %v; want %q", line, got, err, want)

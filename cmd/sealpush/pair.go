@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -57,7 +58,7 @@ file if it is not there yet, so that the other commands need no flags.`,
 			s.flags.StringVar(&o.url, "url", "", "base `URL` by which the phone reaches that address (default: this machine's address)")
 			s.flags.StringVar(&o.certFile, "tls-cert", "", "serve https with the certificate in this PEM `file`")
 			s.flags.StringVar(&o.keyFile, "tls-key", "", "with -tls-cert: the `file` with its private key")
-			s.flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how `long` to wait for the phone, and for each answer")
+			s.flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "longest `time` to wait for the phone, and for each answer")
 			s.flags.BoolVar(&o.light, "light", false, "draw the QR code for a terminal with a light background")
 			return func(ctx context.Context, args []string) error {
 				if err := noArguments(args); err != nil {
@@ -88,6 +89,7 @@ func (s *settings) keepRelayURL(relay string) error {
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // the URL may hold a password
 	if errors.Is(err, fs.ErrExist) {
+		sayOtherRelay(path, relay)
 		return nil
 	}
 	if err == nil {
@@ -99,6 +101,22 @@ func (s *settings) keepRelayURL(relay string) error {
 	}
 	fmt.Printf("The relay's URL is kept in %s, so that the other commands need no flags. Try: sealpush run -- false\n", path)
 	return nil
+}
+
+// sayOtherRelay says so if the other commands, without flags, post to another relay than this one.
+func sayOtherRelay(path, relay string) {
+	others := newSettings(sendCommand())
+	if err := others.parse(nil, os.Getenv); err != nil {
+		return // this command has read the same files
+	}
+	switch others.flags.Lookup("relay-url").Value.String() {
+	case relay:
+	case "":
+		fmt.Printf("The other commands do not know this relay: set relay_url in %s to its URL.\n", path)
+	default:
+		fmt.Printf("The other commands post to another relay, whose URL is in %s: put the URL of this one there, "+
+			"and revoke the phones of the other ('sealpush devices').\n", others.origin["relay-url"])
+	}
 }
 
 type pairOptions struct {
@@ -278,10 +296,13 @@ func (o pairOptions) show(server *pairingServer, addr *net.TCPAddr) error {
 	}
 	fmt.Printf("Link         %s\nAs text      %s\n\n", text, link.JSON())
 	if link.ThisMachineOnly() {
-		fmt.Printf("This machine only: no phone can reach %s. Give the address that a phone can reach with -url.\n", base)
+		fmt.Printf("This machine only: no real phone can reach %s. Give the address that a phone can reach with -url.\n", base)
 	}
 	if strings.HasPrefix(base, "http://") && !link.ThisMachineOnly() {
 		fmt.Println("The phone's push token travels in clear: use this on a network that you trust, or serve https with -tls-cert or -url.")
+	}
+	if relay, err := url.Parse(o.relay); err == nil && isLoopback(relay.Hostname()) { // as sealpush relay, with inboxes
+		fmt.Println("To play a phone in another terminal: sealpush phone -link 'LINK'")
 	}
 	_, err = fmt.Println("Scan the code with the app. Or paste the phone's pairing request here, as one line. Control-C stops it.")
 	return err

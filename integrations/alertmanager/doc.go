@@ -34,11 +34,12 @@
 //
 // # Answers
 //
-// 200 means that the relay accepted the alert of one phone at least. Everything that another attempt may mend is 5xx,
-// which Alertmanager repeats at growing intervals and Grafana with the next group interval: 502 when no phone's alert
-// was accepted, 503 when no phone is paired, the registry cannot be read, a storm guard holds the page back, or too
-// much is under way. A payload that cannot be read is 400, one over [MaxBody] bytes 413, wrong credentials are 401;
-// neither sender repeats those.
+// 200 means that the relay accepted the alert of one phone at least. Everything that another attempt may mend is
+// 5xx, which Alertmanager repeats at growing intervals and Grafana with the next group interval: 502 when no
+// phone's alert was accepted, 503 when no phone is paired, the registry cannot be read, a storm guard holds the
+// page back, or too much is under way. What a storm guard holds back is counted once, however often its sender
+// tries, and is 200 when the relay has accepted the guard's summary. A payload that cannot be read is 400, one over
+// [MaxBody] bytes 413, wrong credentials are 401; neither sender repeats those.
 //
 // # Alerts that are left out
 //

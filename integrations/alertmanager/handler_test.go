@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -630,7 +631,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// What the storm guard holds back is asked for again, when the relay may have room.
+// What the storm guard holds back is asked for again until the relay has accepted its page, or the summary that counts it,
+// once, however often its sender has tried.
 func TestHeldBackInAStorm(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -644,8 +646,36 @@ func TestHeldBackInAStorm(t *testing.T) {
 		for i := range 5 {
 			w.page(groupOf("db1").with("groupKey", fmt.Sprint(i)))
 		}
-		if answer := w.post(groupOf("db2").json(t)); answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), "storm") {
-			t.Errorf("answered %d: %s", answer.Code, answer.Body)
+		start := time.Now()
+		held := make(map[string]bool)
+		for i := range 50 {
+			held[groupOf("db2").with("groupKey", fmt.Sprint("held", i)).json(t)] = true
+		}
+		for len(held) > 0 && time.Since(start) < time.Minute {
+			for body := range held {
+				switch answer := w.post(body); {
+				case answer.Code == http.StatusOK:
+					delete(held, body)
+				case answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), "storm"):
+					t.Fatalf("answered %d: %s", answer.Code, answer.Body)
+				}
+			}
+			time.Sleep(time.Second)
+		}
+		if took := time.Since(start); took < 10*time.Second || took > 15*time.Second || len(held) > 0 {
+			t.Errorf("after %v, %d groups are still asked for", took, len(held))
+		}
+		summaries := 0
+		for _, alert := range w.shown() {
+			if alert.Name == "alerts held back" {
+				summaries++
+				if !strings.HasPrefix(alert.FailReason, "50 alerts held back") {
+					t.Errorf("the summary says %q", alert.FailReason)
+				}
+			}
+		}
+		if summaries != 1 {
+			t.Errorf("%d summaries", summaries)
 		}
 	})
 }
@@ -739,6 +769,38 @@ func TestBodyIsBounded(t *testing.T) {
 	})
 }
 
+// JSON that is made up to be larger once it is read does not get so far.
+func TestWhatIsReadTakesLittleMemory(t *testing.T) {
+	alert := `{"status":"firing","labels":{"a":"b"},"values":{"B":1,"C":[]`
+	for name, tt := range map[string]struct {
+		start, again, end string
+		status            int
+	}{
+		"alerts": {`{"status":"firing","alerts":[{}`, `,{}`, `]}`, http.StatusBadRequest},
+		"values": {`{"status":"firing","groupKey":"a","alerts":[` + alert + `,"D":[{}`, `,{}`, `]}}]}`, http.StatusOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				body := tt.start + strings.Repeat(tt.again, (alertmanager.MaxBody-200)/len(tt.again)) + tt.end
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				answer := w.post(body)
+				runtime.ReadMemStats(&after)
+				if answer.Code != tt.status || tt.status != http.StatusOK && !strings.Contains(answer.Body.String(), "at most 20000") {
+					t.Errorf("answered %d: %s", answer.Code, answer.Body)
+				}
+				if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 100 {
+					t.Errorf("it took %d MiB", took)
+				}
+				if tt.status == http.StatusOK && !strings.Contains(strings.Join(w.last().LogTail, " "), "(B=1)") {
+					t.Errorf("the phone shows %+v", w.last())
+				}
+			})
+		})
+	}
+}
+
 func TestAuth(t *testing.T) {
 	basic := func(user, password string) func(*http.Request) {
 		return func(r *http.Request) { r.SetBasicAuth(user, password) }
@@ -779,7 +841,9 @@ func TestAuth(t *testing.T) {
 	})
 }
 
-func TestWithoutAuthNoPageOfAnotherSitePages(t *testing.T) {
+// Without credentials, nothing that a browser shows may page: neither a page of another site, nor one whose name has come
+// to lead to this machine.
+func TestWithoutAuthNoBrowserPages(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var err error
@@ -790,11 +854,17 @@ func TestWithoutAuthNoPageOfAnotherSitePages(t *testing.T) {
 		if answer := w.post(groupOf("db1").json(t), anonymous); answer.Code != http.StatusOK {
 			t.Errorf("answered %d", answer.Code)
 		}
-		if answer := w.post(groupOf("db2").json(t), anonymous, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }); answer.Code != http.StatusForbidden {
-			t.Errorf("answered %d", answer.Code)
+		for name, value := range map[string]string{"Sec-Fetch-Site": "cross-site", "sec-fetch-site": "same-origin", "Origin": "http://rebound.example"} {
+			browser := func(r *http.Request) {
+				r.Host = "rebound.example"
+				r.Header.Set(name, value)
+			}
+			if answer := w.post(groupOf("db2").json(t), anonymous, browser); answer.Code != http.StatusForbidden {
+				t.Errorf("%s: answered %d", name, answer.Code)
+			}
 		}
 		if len(w.shown()) != 1 {
-			t.Error("a page of another site pages")
+			t.Error("a page in a browser pages")
 		}
 	})
 }

@@ -16,7 +16,7 @@ import (
 // DefaultTimeout bounds what a webhook waits for its page. It is less than the 30 s that Grafana waits.
 const DefaultTimeout = 25 * time.Second
 
-// An Option changes a default of [New]. It is a plain value.
+// An Option changes a default of [New].
 type Option func(*config) error
 
 type config struct {
@@ -73,7 +73,7 @@ func WithBasicAuth(user string, password secret.Text) Option {
 }
 
 // WithoutAuth lets in whoever comes: for a handler behind a check of the caller's own, or one that only this machine
-// reaches.
+// reaches. Browsers are kept out.
 func WithoutAuth() Option {
 	return func(c *config) error {
 		c.open = true

@@ -10,7 +10,8 @@
 //
 // A page is an alert of kind failure, with the record's message as its reason and the attributes as its log lines. Its
 // run id is a hash of the message and of the place in the source, so that a message that comes again coalesces at the
-// relay, and two different ones do not.
+// relay, and two different ones do not. Attributes are written as slog.TextHandler does. What the wrapped handler's
+// ReplaceAttr takes out of its lines is still on the page: give the function to [WithReplaceAttr], too.
 //
 // # What never pages
 //
@@ -25,7 +26,6 @@
 package slogpage
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -35,6 +35,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -49,8 +50,12 @@ const (
 	DefaultQueue    = 32               // pages
 )
 
-// maxRemembered bounds the messages that are remembered at once.
-const maxRemembered = 1024
+const (
+	maxRemembered = 1024     // messages that are remembered at once
+	maxName       = 256      // bytes
+	maxMessage    = 4 << 10  // bytes of a record's message that a page keeps; a phone shows less
+	maxAttrs      = 16 << 10 // bytes of its attributes, likewise
+)
 
 // ownPrefix is how the functions of this module begin.
 const ownPrefix = "github.com/sealpush/sealpush/"
@@ -63,6 +68,7 @@ type config struct {
 	name     string
 	interval time.Duration
 	queue    int
+	replace  func(groups []string, attr slog.Attr) slog.Attr // or nil
 }
 
 // WithLevel sets the level from which on a record pages. It is slog.LevelError unless it is set.
@@ -76,11 +82,11 @@ func WithLevel(level slog.Leveler) Option {
 	}
 }
 
-// WithName sets the name that the phone shows. It is the program's file name unless it is set.
+// WithName sets the name that the phone shows, of at most 256 bytes. It is the program's file name unless it is set.
 func WithName(name string) Option {
 	return func(c *config) error {
-		if name == "" {
-			return errors.New("slogpage: WithName: the name is empty")
+		if name == "" || len(name) > maxName {
+			return fmt.Errorf("slogpage: WithName: the name has %d bytes: must be 1 to %d", len(name), maxName)
 		}
 		c.name = name
 		return nil
@@ -94,6 +100,18 @@ func WithInterval(d time.Duration) Option {
 			return fmt.Errorf("slogpage: WithInterval: %v: must be positive", d)
 		}
 		c.interval = d
+		return nil
+	}
+}
+
+// WithReplaceAttr calls replace for each attribute of a page, as slog.HandlerOptions.ReplaceAttr does, but for time,
+// level, message and source, which are no attributes there: to take secrets out.
+func WithReplaceAttr(replace func(groups []string, attr slog.Attr) slog.Attr) Option {
+	return func(c *config) error {
+		if replace == nil {
+			return errors.New("slogpage: WithReplaceAttr: the function is nil")
+		}
+		c.replace = replace
 		return nil
 	}
 }
@@ -113,7 +131,7 @@ func WithQueue(n int) Option {
 // safe for concurrent use.
 type Handler struct {
 	next  slog.Handler
-	text  slog.Handler // writes the attributes to the pager's buffer
+	text  slog.Handler // writes the attributes to the pager's texts
 	pager *pager
 }
 
@@ -121,19 +139,19 @@ type Handler struct {
 type pager struct {
 	notifier *relayclient.Notifier
 	config   config
+	texts    texts
 	done     chan struct{} // closed when the last page has been sent
 
 	mu      sync.Mutex
-	buf     bytes.Buffer // what text writes
 	seen    map[string]*sighting
 	queue   chan payload.Alert
 	closed  bool
 	dropped int // since the last page that had room
 }
 
-// A sighting is a message that has paged.
+// A sighting is a message that has paged, or is about to.
 type sighting struct {
-	at      time.Time // of the page
+	at      time.Time // of the page; zero when it was dropped, and none came before
 	repeats int       // since then
 }
 
@@ -155,17 +173,22 @@ func New(notifier *relayclient.Notifier, next slog.Handler, opts ...Option) (*Ha
 		notifier: notifier, config: c, done: make(chan struct{}),
 		seen: make(map[string]*sighting), queue: make(chan payload.Alert, c.queue),
 	}
-	text := slog.NewTextHandler(&p.buf, &slog.HandlerOptions{ReplaceAttr: withoutBuiltIn, Level: slog.Level(-1 << 30)})
+	text := slog.NewTextHandler(&p.texts, &slog.HandlerOptions{ReplaceAttr: c.replaceAttr, Level: slog.Level(-1 << 30)})
 	go p.run(next)
 	return &Handler{next: next, text: text, pager: p}, nil
 }
 
-// withoutBuiltIn leaves out what the alert has in members of its own.
-func withoutBuiltIn(groups []string, attr slog.Attr) slog.Attr {
-	if len(groups) == 0 && (attr.Key == slog.TimeKey || attr.Key == slog.LevelKey || attr.Key == slog.MessageKey) {
-		return slog.Attr{}
+// replaceAttr leaves out the level, and leaves the message, which is the number of the text that it begins.
+func (c config) replaceAttr(groups []string, attr slog.Attr) slog.Attr {
+	if len(groups) == 0 && attr.Key == slog.LevelKey {
+		if _, ok := attr.Value.Any().(slog.Level); ok {
+			return slog.Attr{}
+		}
 	}
-	return attr
+	if c.replace == nil || len(groups) == 0 && attr.Key == slog.MessageKey {
+		return attr
+	}
+	return c.replace(groups, attr)
 }
 
 // Enabled reports whether the record would be logged by the wrapped handler, or pages.
@@ -230,42 +253,106 @@ func (h *Handler) page(ctx context.Context, record slog.Record) {
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s:%d", record.Message, frame.File, frame.Line))
 	id := hex.EncodeToString(sum[:8])
-
 	p := h.pager
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
+	s, before := p.sight(id, time.Now())
+	if s == nil {
 		return
 	}
-	now := time.Now()
-	last := p.seen[id]
-	if last != nil && now.Sub(last.at) < p.config.interval {
-		last.repeats++
-		return
-	}
+	// Values may write themselves, take their time, and log: nothing is locked meanwhile.
 	alert := payload.NewFailure("", p.config.name)
 	alert.RunID = id
-	alert.FailReason = record.Message
-	p.buf.Reset()
-	if err := h.text.Handle(ctx, record); err == nil && p.buf.Len() > 1 {
-		alert.LogTail = payload.LogTail(payload.CleanOutput(p.buf.Bytes()))
-	}
+	alert.FailReason = firstBytes(payload.CleanOutput([]byte(firstBytes(record.Message, maxMessage))), maxMessage)
+	alert.LogTail = payload.LogTail(payload.CleanOutput([]byte(h.attrs(ctx, record))))
 	if frame.File != "" {
 		alert.LogTail = append(alert.LogTail, fmt.Sprintf("at %s:%d", filepath.Base(frame.File), frame.Line))
 	}
-	if last != nil && last.repeats > 0 {
-		alert.LogTail = append(alert.LogTail, fmt.Sprintf("%d more since %s", last.repeats, last.at.UTC().Format("15:04:05 UTC")))
+	if before.repeats > 0 && !before.at.IsZero() {
+		alert.LogTail = append(alert.LogTail, fmt.Sprintf("%d more since %s", before.repeats, before.at.UTC().Format("15:04:05 UTC")))
 	}
-	select {
-	case p.queue <- alert:
-		p.remember(id, now)
-	default:
-		p.dropped++
-	}
+	p.enqueue(alert, s, before)
 }
 
-// remember notes that a message has paged, and forgets those that may page again.
-func (p *pager) remember(id string, now time.Time) {
+// attrs writes a record's attributes as one line.
+func (h *Handler) attrs(ctx context.Context, record slog.Record) string {
+	number := h.pager.texts.open()
+	plain := slog.NewRecord(time.Time{}, record.Level, number, 0)
+	record.Attrs(func(attr slog.Attr) bool {
+		plain.AddAttrs(attr)
+		return true
+	})
+	defer h.pager.texts.close(number)
+	if h.text.Handle(ctx, plain) != nil {
+		return ""
+	}
+	return h.pager.texts.close(number)
+}
+
+// texts are what text handlers write at the same time, each by the number that stands in place of its message.
+type texts struct {
+	mu       sync.Mutex
+	last     uint64
+	byNumber map[string]string
+}
+
+func (t *texts) open() (number string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byNumber == nil {
+		t.byNumber = make(map[string]string)
+	}
+	t.last++
+	number = strconv.FormatUint(t.last, 10)
+	t.byNumber[number] = ""
+	return number
+}
+
+// Write takes one record.
+func (t *texts) Write(p []byte) (int, error) {
+	number, text, _ := strings.Cut(strings.TrimSpace(firstBytes(string(p[:min(len(p), maxAttrs+64)]), maxAttrs)), " ")
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if number = strings.TrimPrefix(number, slog.MessageKey+"="); number != "" {
+		t.byNumber[number] = text
+	}
+	return len(p), nil
+}
+
+func (t *texts) close(number string) (text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text = t.byNumber[number]
+	delete(t.byNumber, number)
+	return text
+}
+
+// firstBytes cuts a text that is longer than n bytes.
+func firstBytes(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "")
+}
+
+// sight notes that a message is about to page, and returns what was known of it before; nil if it may not page now.
+func (p *pager) sight(id string, now time.Time) (s *sighting, before sighting) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, before
+	}
+	if s = p.seen[id]; s == nil {
+		s = p.remember(id, now)
+	} else if now.Sub(s.at) < p.config.interval {
+		s.repeats++
+		return nil, before
+	}
+	before = *s
+	*s = sighting{at: now}
+	return s, before
+}
+
+// remember makes room for a message, and forgets those that may page again.
+func (p *pager) remember(id string, now time.Time) *sighting {
 	if len(p.seen) >= maxRemembered {
 		for id, s := range p.seen {
 			if now.Sub(s.at) >= p.config.interval {
@@ -276,7 +363,23 @@ func (p *pager) remember(id string, now time.Time) {
 			clear(p.seen) // at worst, something pages again within the interval
 		}
 	}
-	p.seen[id] = &sighting{at: now}
+	p.seen[id] = &sighting{}
+	return p.seen[id]
+}
+
+// enqueue never waits. What finds no room may page when it comes again.
+func (p *pager) enqueue(alert payload.Alert, s *sighting, before sighting) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	select {
+	case p.queue <- alert:
+	default:
+		p.dropped++
+		s.at, s.repeats = before.at, s.repeats+before.repeats
+	}
 }
 
 // run sends pages until the queue is closed and empty.

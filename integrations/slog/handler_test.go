@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/slogtest"
@@ -202,7 +204,7 @@ func TestBadOptions(t *testing.T) {
 		t.Error("no notifier")
 	}
 	for name, opt := range map[string]slogpage.Option{
-		"nil": nil, "level": slogpage.WithLevel(nil), "name": slogpage.WithName(""), "interval": slogpage.WithInterval(0), "queue": slogpage.WithQueue(0),
+		"nil": nil, "level": slogpage.WithLevel(nil), "name": slogpage.WithName(""), "long name": slogpage.WithName(strings.Repeat("x", 257)), "replace": slogpage.WithReplaceAttr(nil), "interval": slogpage.WithInterval(0), "queue": slogpage.WithQueue(0),
 	} {
 		if _, err := slogpage.New(&relayclient.Notifier{}, slog.DiscardHandler, opt); err == nil {
 			t.Errorf("%s taken", name)
@@ -234,4 +236,115 @@ func TestSlogtest(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// A chatty value logs an error while it is written.
+type chatty struct{ log *slog.Logger }
+
+func (c chatty) LogValue() slog.Value {
+	c.log.Error("the session is gone")
+	return slog.StringValue("unknown")
+}
+
+type broken struct{}
+
+func (broken) LogValue() slog.Value { panic("no such user") }
+
+type unwritable struct{}
+
+func (unwritable) MarshalText() ([]byte, error) { panic("no such user") }
+
+// What a value does while it is written holds up nobody and loses no page.
+func TestValuesMayLogAndPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.log.Error("refused", "user", chatty{w.log}, "role", broken{}, "group", unwritable{}, "path", "/srv")
+		alerts := w.close()
+		if len(alerts) != 2 {
+			t.Fatalf("%d pages", len(alerts))
+		}
+		if tail := strings.Join(alerts[1].LogTail, "\n"); !strings.Contains(tail, "user=unknown") || !strings.Contains(tail, "path=/srv") {
+			t.Errorf("the phone shows %q", tail)
+		}
+	})
+}
+
+// A value that takes its time holds up no other logger.
+type slow struct{ until chan struct{} }
+
+func (s slow) LogValue() slog.Value {
+	<-s.until
+	return slog.StringValue("late")
+}
+
+func TestASlowValueHoldsUpNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		until, done := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			w.log.Error("slow", "value", slow{until})
+		}()
+		synctest.Wait()
+		w.log.Error("quick", "value", 1)
+		close(until)
+		<-done
+		tails := map[string]string{}
+		for _, alert := range w.close() {
+			tails[alert.FailReason] = alert.LogTail[0]
+		}
+		if tails["quick"] != "value=1" || tails["slow"] != "value=late" {
+			t.Errorf("the phone shows %q", tails)
+		}
+	})
+}
+
+// Pages that wait are small, whatever was logged.
+func TestHugeRecordsAreCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		hold := make(chan struct{})
+		w.relay.Script(1, relaytest.Answer{Hold: hold})
+		before := heap()
+		for i := range slogpage.DefaultQueue + 1 {
+			w.log.Error(fmt.Sprint("\x1b[31mfull\x1b[0m ", i, strings.Repeat("é", 1<<20)), "dump", strings.Repeat("é", 1<<20))
+			synctest.Wait()
+			w.lines.Reset()
+		}
+		*w.lines = bytes.Buffer{}
+		if grown := heap() - before; grown > 2<<20 {
+			t.Errorf("%d kB are kept", grown>>10)
+		}
+		close(hold)
+		alerts := w.close()
+		if len(alerts) != slogpage.DefaultQueue+1 || !strings.HasPrefix(alerts[0].FailReason, "full 0é") {
+			t.Errorf("%d pages, the first %.60q", len(alerts), alerts[0].FailReason)
+		}
+	})
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // pools of the log keep one round
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+// Secrets can be taken out of a page as out of any other handler's lines.
+func TestReplaceAttr(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, slogpage.WithReplaceAttr(func(groups []string, attr slog.Attr) slog.Attr {
+			if attr.Key == "password" {
+				return slog.String("password", strings.Join(groups, ".")+"***")
+			}
+			return attr
+		}))
+		w.log.With("password", "hunter2").WithGroup("db").Error("refused", "password", "hunter2", "level", "high", "msg", "no",
+			slog.Group("admin", "password", "hunter2"), "token", secret.New("hunter2"))
+		tail := strings.Join(w.close()[0].LogTail, "\n")
+		if strings.Contains(tail, "hunter2") || !strings.Contains(tail, "password=*** db.password=db*** db.level=high db.msg=no db.admin.password=db.admin***") {
+			t.Errorf("the phone shows %q", tail)
+		}
+	})
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // An Observation is one call to the relay, for metrics and traces, or a notification that was debounced. It holds no
-// secret, no name, and no text that anybody else wrote. It is a plain value.
+// secret, no name, and no text that anybody else wrote.
 type Observation struct {
 	// Operation is "push", "register" or "unregister".
 	Operation string

@@ -1,7 +1,6 @@
 package jobpage
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -14,6 +13,7 @@ import (
 )
 
 const (
+	maxName   = 256  // bytes
 	maxReason = 4096 // bytes of an error's text
 	maxFrames = 20   // of the functions that had called each other when a job panicked
 )
@@ -48,10 +48,10 @@ type run struct {
 	paged bool // that it takes too long; under the job's mu
 }
 
-// NewJob returns a job with the name that the phone shows.
+// NewJob returns a job with the name that the phone shows, of at most 256 bytes.
 func (p *Pager) NewJob(name string, config JobConfig) (*Job, error) {
-	if name == "" {
-		return nil, errors.New("the job has no name")
+	if name == "" || len(name) > maxName {
+		return nil, fmt.Errorf("the job's name has %d bytes: must be 1 to %d", len(name), maxName)
 	}
 	return &Job{pager: p, name: name, config: config}, nil
 }
@@ -90,8 +90,11 @@ func (j *Job) Run(f func() error) error {
 	return err
 }
 
-// Failed pages about a run of which nothing is known but its error.
+// Failed pages about a run of which nothing is known but its error. A name that is too long is cut.
 func (p *Pager) Failed(name string, err error) {
+	if len(name) > maxName {
+		name = strings.ToValidUTF8(name[:maxName], "")
+	}
 	alert := p.failure(name, p.config.Now())
 	alert.StartedAt = time.Time{}
 	alert.FailReason, alert.LogTail = reason(err)
