@@ -72,6 +72,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, http.StatusMethodNotAllowed, errors.New("webhooks of Alertmanager and Grafana are posted here"))
 		return
 	}
+	if h.config.open && (r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "") {
+		// The page of a name that now leads to this machine (DNS rebinding) is one of the same site to its browser.
+		h.refuse(w, r, http.StatusForbidden, errors.New("a page in a browser may not page: webhooks are posted here"))
+		return
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), h.config.timeout)
 	defer cancel()
 	p, status, err := h.read(ctx, w, r)

@@ -841,7 +841,9 @@ func TestAuth(t *testing.T) {
 	})
 }
 
-func TestWithoutAuthNoPageOfAnotherSitePages(t *testing.T) {
+// Without credentials, nothing that a browser shows may page: neither a page of another site, nor one whose name has come
+// to lead to this machine.
+func TestWithoutAuthNoBrowserPages(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var err error
@@ -852,11 +854,17 @@ func TestWithoutAuthNoPageOfAnotherSitePages(t *testing.T) {
 		if answer := w.post(groupOf("db1").json(t), anonymous); answer.Code != http.StatusOK {
 			t.Errorf("answered %d", answer.Code)
 		}
-		if answer := w.post(groupOf("db2").json(t), anonymous, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }); answer.Code != http.StatusForbidden {
-			t.Errorf("answered %d", answer.Code)
+		for name, value := range map[string]string{"Sec-Fetch-Site": "cross-site", "sec-fetch-site": "same-origin", "Origin": "http://rebound.example"} {
+			browser := func(r *http.Request) {
+				r.Host = "rebound.example"
+				r.Header.Set(name, value)
+			}
+			if answer := w.post(groupOf("db2").json(t), anonymous, browser); answer.Code != http.StatusForbidden {
+				t.Errorf("%s: answered %d", name, answer.Code)
+			}
 		}
 		if len(w.shown()) != 1 {
-			t.Error("a page of another site pages")
+			t.Error("a page in a browser pages")
 		}
 	})
 }

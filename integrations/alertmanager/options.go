@@ -73,7 +73,7 @@ func WithBasicAuth(user string, password secret.Text) Option {
 }
 
 // WithoutAuth lets in whoever comes: for a handler behind a check of the caller's own, or one that only this machine
-// reaches.
+// reaches. Browsers are kept out.
 func WithoutAuth() Option {
 	return func(c *config) error {
 		c.open = true
