@@ -117,7 +117,7 @@ func (o alertmanagerOptions) run(ctx context.Context, s *settings) error {
 	}
 	listener, err := net.Listen("tcp", o.addr)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: choose another address with -addr", err)
 	}
 	address := listener.Addr().(*net.TCPAddr)
 	if o.isOpen() && !address.IP.IsLoopback() {

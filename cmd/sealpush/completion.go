@@ -130,6 +130,7 @@ complete -o default -F _sealpush sealpush
 `, strings.TrimSpace(names.String()), values.String(), cases.String())
 }
 
+// zshCompletion leaves the name "commands" to zsh, which has the names of all programs there.
 func zshCompletion() string {
 	var cases, names strings.Builder
 	for _, c := range commands() {
@@ -153,10 +154,10 @@ func zshCompletion() string {
 	}
 	return fmt.Sprintf(`#compdef sealpush
 _sealpush() {
-  local -a commands=(
+  local -a subcommands=(
 %s  )
   if (( CURRENT == 2 )); then
-    _describe command commands
+    _describe command subcommands
     return
   fi
   local -i end=${words[(i)--]}

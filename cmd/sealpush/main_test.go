@@ -1,9 +1,11 @@
 package main
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -118,6 +120,26 @@ func TestWrongUsage(t *testing.T) {
 		if code != exitUsage || !strings.HasPrefix(out, "sealpush") || strings.Contains(out, "hunter2") {
 			t.Errorf("%q: exit code %d: %s", args, code, out)
 		}
+	}
+}
+
+// Whoever tries the relay while something else listens on its port is told what to type.
+func TestAddressInUse(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	inUse := listener.Addr().String()
+	f := newRunFixture(t)
+	for _, args := range [][]string{
+		{"relay", "-addr", inUse},
+		{"relay", "-addr", "127.0.0.1:0", "-metrics", inUse},
+		{"pair", "-addr", inUse, "-relay-url", f.url, "-registry", f.devices},
+		{"alertmanager", "-addr", inUse, "-relay-url", f.url, "-registry", f.devices},
+	} {
+		flag := args[slices.Index(args, inUse)-1]
+		expect(t, exitFailed, []string{inUse, "choose another address with " + flag + "\n"}, args...)
 	}
 }
 

@@ -225,7 +225,7 @@ func (o pairOptions) receive(ctx context.Context, registry *pairing.Registry, ty
 	}
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
-		return guest{}, err
+		return guest{}, fmt.Errorf("%w: choose another address with -addr", err)
 	}
 	server, err := newPairingServer(registry, o.relay)
 	if err != nil {

@@ -95,7 +95,7 @@ func (opts relayOptions) run(ctx context.Context) error {
 	}
 	listener, err := net.Listen("tcp", opts.addr)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: choose another address with -addr", err)
 	}
 	baseURL := strings.TrimSuffix(opts.baseURL, "/")
 	if baseURL == "" {

@@ -118,7 +118,7 @@ func (h *histogram) write(text *bytes.Buffer, name string) {
 func serveMetrics(ctx context.Context, addr string, m *metrics) (string, error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
-		return "", fmt.Errorf("-metrics: %w", err)
+		return "", fmt.Errorf("%w: choose another address with -metrics", err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", m)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sealpush/sealpush/internal/program"
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
@@ -93,6 +94,20 @@ func TestSendSaysWhatIsNotShown(t *testing.T) {
 		if alert := f.onlyAlert(t); alert.FailReason+alert.Message != "one" {
 			t.Errorf("%s: the phone reads %+v", same, alert)
 		}
+	}
+}
+
+// Somebody at a terminal is told why nothing happens.
+func TestSendSaysThatItWaits(t *testing.T) {
+	t.Parallel()
+	f := newRunFixture(t)
+	answer := make(chan struct{})
+	f.relay.Script(1, relaytest.Answer{Hold: answer})
+	send := program.Start(t, f.send(t, "", "-name", "backup", "-patience", "3m"))
+	send.Await(t, "the relay has not taken the alert yet: trying for up to 3m0s")
+	close(answer)
+	if code := send.ExitCode(t); code != 0 {
+		t.Errorf("exit code %d: %s", code, send.Output())
 	}
 }
 

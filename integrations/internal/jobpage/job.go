@@ -14,7 +14,9 @@ import (
 
 const (
 	maxName   = 256  // bytes
-	maxReason = 4096 // bytes of an error's text
+	maxText   = 4096 // bytes of an error's text
+	maxReason = 1000 // bytes of its first line: of more, fitting would leave nothing else on the page
+	maxLine   = 500  // bytes of each line: fitting drops whole lines
 	maxFrames = 20   // of the functions that had called each other when a job panicked
 )
 
@@ -157,15 +159,21 @@ func (p *Pager) runID(start time.Time) string {
 // can be trusted to be printable.
 func reason(value any) (first string, lines []string) {
 	text := fmt.Sprint(value)
-	if len(text) > maxReason {
-		text = strings.ToValidUTF8(text[:maxReason], "") + "…"
-	}
-	text = payload.CleanOutput([]byte(text))
+	text = payload.CleanOutput([]byte(cut(text, maxText)))
 	first, _, more := strings.Cut(text, "\n")
 	if more {
-		lines = payload.LogTail(text)
+		for _, line := range payload.LogTail(text) {
+			lines = append(lines, cut(line, maxLine))
+		}
 	}
-	return first, lines
+	return cut(first, maxReason), lines
+}
+
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "") + "…"
 }
 
 // stack names the functions that had called each other when the calling, deferred function recovered, the innermost at
