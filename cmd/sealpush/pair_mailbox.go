@@ -194,15 +194,16 @@ func (m *mailbox) read(message string) (pairing.Request, error) {
 
 // A mailboxAnswer is what the phone finds in the mailbox, sealed to its key.
 type mailboxAnswer struct {
-	V      int    `json:"v"`
-	Paired bool   `json:"paired"`
-	Name   string `json:"name"`            // of this daemon
-	Error  string `json:"error,omitempty"` // why it is not paired
+	V       int    `json:"v"`
+	Mailbox string `json:"mailbox"` // a relay must not pass it on as the answer of a later pairing
+	Paired  bool   `json:"paired"`
+	Name    string `json:"name"`            // of this daemon
+	Error   string `json:"error,omitempty"` // why it is not paired
 }
 
 // answer leaves the answer for a phone: that it is paired, or why not.
 func (m *mailbox) answer(ctx context.Context, phone seal.PublicKey, name, problem string) error {
-	plaintext, err := json.Marshal(mailboxAnswer{V: 1, Paired: problem == "", Name: name, Error: problem})
+	plaintext, err := json.Marshal(mailboxAnswer{V: 1, Mailbox: m.id, Paired: problem == "", Name: name, Error: problem})
 	if err != nil {
 		return err
 	}

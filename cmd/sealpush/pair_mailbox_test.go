@@ -149,7 +149,7 @@ func (p *webPhone) answer(t *testing.T) (said mailboxAnswer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(plaintext, &said); err != nil || said.V != 1 || said.Name != "db1" {
+	if err := json.Unmarshal(plaintext, &said); err != nil || said.V != 1 || said.Name != "db1" || said.Mailbox != p.link.Mailbox {
 		t.Errorf("the answer is %s: %v", plaintext, err)
 	}
 	return said

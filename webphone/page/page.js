@@ -99,7 +99,7 @@
     say("setup-title", phone === null ? "Set up this phone" : "Allow notifications again");
     byId("setup-go").textContent = phone === null ? "Allow notifications and set up" : "Allow notifications";
     if (pending) say("setup-for", pending.kind === "invitation" ? `The relay ${new URL(pending.relay).host} invites this phone.`
-      : `${pending.name} asks to pair with this phone. Set it up first.`);
+      : `${pending.name} asks to pair with this phone. Set it up first${pending.relay === origin ? "" : `, at the relay ${new URL(pending.relay).host}`}.`);
     show("setup-for", phone === null && pending !== null);
     show("install-hint", installer !== null && !standalone);
     show("install", installer !== null);
