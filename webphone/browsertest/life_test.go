@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/storage"
 	"github.com/chromedp/chromedp"
 
@@ -256,6 +257,36 @@ func TestStorageFails(t *testing.T) {
 			t.Errorf("lists %s", list)
 		}
 	})
+}
+
+// A browser whose storage fails, or never answers, as in some private windows and on full disks.
+func TestStorageThatIsNone(t *testing.T) {
+	s := newSite(t)
+	p := newPhone(t, s)
+	message := newDaemon(t, s, p).page(failure("nightly-backup"))
+	for _, test := range []struct{ name, open, says string }{
+		{"fails", `const request = { error: new DOMException("no", "UnknownError") }; setTimeout(() => request.onerror()); return request;`, "torage of this browser cannot be used: no"},
+		{"throws", `throw new DOMException("denied", "SecurityError");`, "torage of this browser cannot be used: denied"},
+		{"never answers", `return {};`, "torage of this browser does not answer"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			broken := `
+				const timer = setTimeout;
+				globalThis.setTimeout = (f, ms) => timer(f, ms / 50); // so that nobody waits for it here
+				IDBFactory.prototype.open = () => { ` + test.open + ` };`
+			inWorker[bool](p.tab, `(async () => { `+broken+`; await receive(`+quoted(message)+`); return true; })()`)
+			if shown := p.notified(1)[0]; shown.Title != unreadable || !strings.Contains(shown.Body, test.says) {
+				t.Errorf("the worker shows %+v", shown)
+			}
+			other := p.profile.newTab(t, s.URL, "{}")
+			other.call(func(ctx context.Context, target *chromedp.Target) error {
+				_, err := cdp.Call(ctx, target, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: "{" + broken + "}"})
+				return err
+			})
+			other.open(s.URL + "/phone/")
+			other.says("error", test.says)
+		})
+	}
 }
 
 // The worker's part that opens boxes has to be loaded again, and the server takes the request and says nothing: it is
