@@ -302,7 +302,7 @@ func (o pairOptions) show(server *pairingServer, addr *net.TCPAddr) error {
 		fmt.Println("The phone's push token travels in clear: use this on a network that you trust, or serve https with -tls-cert or -url.")
 	}
 	if relay, err := url.Parse(o.relay); err == nil && isLoopback(relay.Hostname()) { // as sealpush relay, with inboxes
-		fmt.Println("To play a phone in another terminal: sealpush phone -link 'LINK'")
+		fmt.Println("To simulate a phone in another terminal: sealpush phone -link 'LINK'")
 	}
 	_, err = fmt.Println("Scan the code with the app. Or paste the phone's pairing request here, as one line. Control-C stops it.")
 	return err
@@ -318,7 +318,7 @@ func (o pairOptions) base(addr *net.TCPAddr) (string, error) {
 	if !addr.IP.IsLoopback() {
 		addresses, err := pairing.PhoneAddresses(address)
 		if err != nil {
-			return "", fmt.Errorf("%w: give the address by which a phone does with -url, or -addr 127.0.0.1:0 for a program on this machine", err)
+			return "", fmt.Errorf("%w: give the URL at which a phone reaches it with -url, or -addr 127.0.0.1:0 for a program on this machine", err)
 		}
 		address = addresses[0]
 	}
