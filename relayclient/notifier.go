@@ -91,8 +91,9 @@ func WithPriority(p Priority) NotifyOption {
 //
 // The error says why no POST was attempted: [ErrNobodyPaired], [pairing.ErrUnavailable] (the registry cannot be read,
 // and no phone is known from before), [ErrInvalidAlert], [ErrClosed], [ErrHeldBack], or, when it is so for all phones,
-// [ErrUnusableDevice] or [ErrNotAttempted]. It is nil when one phone's POST was attempted, whatever became of it. All
-// that went wrong is in the log already.
+// [ErrUnusableDevice] or [ErrNotAttempted]. It is nil when one phone's POST was attempted, whatever became of it, and
+// for an alert that a summary of the storm guard has told of (see [WithStormGuard]). All that went wrong is in the log
+// already.
 //
 // The registry is read from a copy at most a minute old, and a store that is down costs no page; see
 // [pairing.Registry.Recipients].

@@ -477,11 +477,13 @@ func (h *heldAlerts) summary(host string) payload.Alert {
 	if h.count == 1 {
 		plural = ""
 	}
-	alert.FailReason = fmt.Sprintf("%d alert%s held back since %s: %s", h.count, plural, h.since.UTC().Format("15:04:05 UTC"), strings.Join(shown, ", "))
+	alert.FailReason = oneLine(fmt.Sprintf("%d alert%s held back since %s: %s", h.count, plural, h.since.UTC().Format("15:04:05 UTC"), strings.Join(shown, ", ")))
 	newest := fmt.Sprintf("newest: %s of %s on %s", h.newest.Kind, h.newest.Name, h.newest.Host)
 	if h.newest.FailReason != "" {
-		newest += ": " + strings.Join(strings.Fields(h.newest.FailReason), " ")
+		newest += ": " + h.newest.FailReason
 	}
-	alert.LogTail = append(slices.Clone(h.newest.LogTail), newest)
+	alert.LogTail = append(slices.Clone(h.newest.LogTail), oneLine(newest))
 	return alert
 }
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -422,6 +422,26 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
+// Names of several lines make a summary of one.
+func TestASummaryIsOneLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t, 1, 5)
+		for i := range 7 {
+			g.fail(t, "job\r\nof the\tnight", i)
+		}
+		if err := g.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, summaries := g.received(t, 0)
+		if reason := summaries[0].FailReason; !strings.HasSuffix(reason, ": 2 × job of the night") {
+			t.Errorf("the summary says %q", reason)
+		}
+		if tail := summaries[0].LogTail; tail[len(tail)-1] != "newest: failure of job of the night on node-a: exit code 6" {
+			t.Errorf("its tail is %q", tail)
+		}
+	})
+}
+
 // Passive alerts are summed up quietly, and an alert that nobody could be sent is refused, not counted.
 func TestHeldAlertsKeepTheirPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

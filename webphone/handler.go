@@ -43,8 +43,12 @@ func Handler() http.Handler {
 	files := build()
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		h := w.Header()
-		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Content-Security-Policy", contentSecurityPolicy)
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Permissions-Policy", "camera=(self), geolocation=(), microphone=()")
 		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("X-Content-Type-Options", "nosniff")
 		if req.Method != http.MethodGet && req.Method != http.MethodHead {
 			h.Set("Allow", "GET, HEAD")
 			http.Error(w, http.StatusText(http.StatusMethodNotAllowed), http.StatusMethodNotAllowed)
@@ -75,10 +79,6 @@ type file struct {
 func (f *file) serve(w http.ResponseWriter, req *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", f.contentType)
-	h.Set("Content-Security-Policy", contentSecurityPolicy)
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Permissions-Policy", "camera=(self), geolocation=(), microphone=()")
 	h.Set("ETag", f.etag)
 	if f.lasting {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")

@@ -109,6 +109,35 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
+// A browser that is led to whatever is below /phone finds nothing that may run anything.
+func TestHeadersOfEverything(t *testing.T) {
+	h := Handler()
+	targets := []string{"/phone", "/phone/nothing-here", "/phone/<script>alert(1)</script>"}
+	for name := range build() {
+		targets = append(targets, "/phone/"+name)
+	}
+	for _, method := range []string{"GET", "HEAD", "POST"} {
+		for _, target := range targets {
+			req := httptest.NewRequest(method, "/", nil)
+			req.URL.Path = target
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, req)
+			for name, want := range map[string]string{
+				"Content-Security-Policy": contentSecurityPolicy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+				"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+				"Permissions-Policy": "camera=(self), geolocation=(), microphone=()",
+			} {
+				if got := w.Header().Get(name); got != want {
+					t.Errorf("%s %s, answered %d: %s is %q", method, target, w.Code, name, got)
+				}
+			}
+			if strings.Contains(w.Body.String(), "<script>alert") {
+				t.Errorf("%s %s quotes its path", method, target)
+			}
+		}
+	}
+}
+
 func TestOtherRequests(t *testing.T) {
 	h := Handler()
 	for _, test := range []struct {

@@ -5,7 +5,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
+
+	"github.com/sealpush/sealpush/relayclient"
 )
 
 func completionCommand() command {
@@ -49,6 +52,8 @@ func (c command) arguments() []string {
 	switch c.name {
 	case "completion":
 		return []string{"bash", "zsh", "fish"}
+	case "devices":
+		return []string{"test", "revoke", "rename"}
 	case "help", "config":
 		var names []string
 		for _, other := range commands() {
@@ -59,34 +64,73 @@ func (c command) arguments() []string {
 	return nil
 }
 
+// flagWords are the words that a flag takes, if it takes only some.
+func flagWords(f *flag.Flag) (words []string) {
+	switch value := f.Value.(type) {
+	case choice:
+		words = slices.DeleteFunc(slices.Clone(value.words), func(word string) bool { return word == "" })
+	case flag.Getter: // of TextVar
+		if _, ok := value.Get().(*priority); ok {
+			words = []string{relayclient.TimeSensitive.String(), relayclient.Passive.String()}
+		}
+	}
+	return words
+}
+
 // bashCompletion completes the names of files where a flag or a command wants another word. What follows "--" is
-// another program's.
+// another program's. Bash takes "=" for a word of its own.
 func bashCompletion() string {
-	var cases, names strings.Builder
+	var cases, values, names strings.Builder
 	for _, c := range commands() {
 		names.WriteString(c.name + " ")
 		words := c.arguments()
-		newSettings(c).flags.VisitAll(func(f *flag.Flag) { words = append(words, "-"+f.Name) })
+		var free []string
+		newSettings(c).eachFlag(func(f *flag.Flag, value, _ string) {
+			words = append(words, "-"+f.Name)
+			if takes := flagWords(f); takes != nil {
+				fmt.Fprintf(&values, "  '%s -%s') words='%s' ;;\n", c.name, f.Name, strings.Join(takes, " "))
+			} else if value != "" {
+				free = append(free, "'"+c.name+" -"+f.Name+"'")
+			}
+		})
 		fmt.Fprintf(&cases, "    %s) words='%s' ;;\n", c.name, strings.Join(words, " "))
+		if len(free) > 0 {
+			fmt.Fprintf(&values, "  %s) return ;;\n", strings.Join(free, "|"))
+		}
 	}
 	return fmt.Sprintf(`_sealpush() {
-  local word words=''
+  local i words='' current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}
   COMPREPLY=()
-  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    [ "$word" = -- ] && { compopt -o default; return; }
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    [ "${COMP_WORDS[i]}" = -- ] || continue
+    if declare -F _command_offset >/dev/null; then
+      _command_offset $((i + 1))
+    elif [ $((i + 1)) -eq "$COMP_CWORD" ]; then
+      COMPREPLY=($(compgen -c -- "$current"))
+    fi
+    return
   done
   if [ "$COMP_CWORD" -eq 1 ]; then
-    words='%s'
-  else
-    case ${COMP_WORDS[1]} in
-%s    esac
+    COMPREPLY=($(compgen -W '%s' -- "$current"))
+    return
   fi
-  COMPREPLY=($(compgen -W "$words" -- "${COMP_WORDS[COMP_CWORD]}"))
+  if [ "$current" = = ]; then
+    current=
+  elif [ "$before" = = ]; then
+    before=${COMP_WORDS[COMP_CWORD-2]}
+  fi
+  case "${COMP_WORDS[1]} ${before/#--/-}" in
+%s  *)
+    case ${COMP_WORDS[1]} in
+%s    esac ;;
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
 complete -o default -F _sealpush sealpush
-`, strings.TrimSpace(names.String()), cases.String())
+`, strings.TrimSpace(names.String()), values.String(), cases.String())
 }
 
+// zshCompletion leaves the name "commands" to zsh, which has the names of all programs there.
 func zshCompletion() string {
 	var cases, names strings.Builder
 	for _, c := range commands() {
@@ -95,7 +139,9 @@ func zshCompletion() string {
 		newSettings(c).eachFlag(func(f *flag.Flag, value, usage string) {
 			usage, _, _ = strings.Cut(usage, "\n")
 			spec := "-" + f.Name + "[" + strings.NewReplacer("[", `\[`, "]", `\]`, ":", `\:`).Replace(usage) + "]"
-			if value != "" {
+			if words := flagWords(f); words != nil {
+				spec += ":" + value + ":(" + strings.Join(words, " ") + ")"
+			} else if value != "" {
 				spec += ":" + value + ":_files"
 			}
 			cases.WriteString(" " + zshQuote(spec))
@@ -108,10 +154,21 @@ func zshCompletion() string {
 	}
 	return fmt.Sprintf(`#compdef sealpush
 _sealpush() {
-  local -a commands=(
+  local -a subcommands=(
 %s  )
   if (( CURRENT == 2 )); then
-    _describe command commands
+    _describe command subcommands
+    return
+  fi
+  local -i end=${words[(i)--]}
+  if (( end < CURRENT )); then
+    shift $end words
+    (( CURRENT -= end ))
+    if (( CURRENT == 1 )); then
+      _command_names -e
+    else
+      _normal
+    fi
     return
   fi
   shift words
@@ -134,7 +191,9 @@ func fishCompletion() string {
 		newSettings(c).eachFlag(func(f *flag.Flag, value, usage string) {
 			usage, _, _ = strings.Cut(usage, "\n")
 			takes := ""
-			if value != "" {
+			if words := flagWords(f); words != nil {
+				takes = " -x -a " + fishQuote(strings.Join(words, " "))
+			} else if value != "" {
 				takes = " -r"
 			}
 			fmt.Fprintf(&script, "complete -c sealpush %s -o %s%s -d %s\n", seen, f.Name, takes, fishQuote(usage))

@@ -55,7 +55,7 @@ func TestGuideQuotesRealMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	var sources strings.Builder
-	for _, name := range []string{"run.go", "run_command.go", "run_held.go", "run_outlet.go", "run_state.go", "pager.go", "spool.go", "settings.go"} {
+	for _, name := range []string{"run.go", "run_command.go", "run_held.go", "run_outlet.go", "run_state.go", "send.go", "settings.go", "pager.go", "spool.go"} {
 		source, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

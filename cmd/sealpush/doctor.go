@@ -13,7 +13,7 @@ import (
 func doctorCommand() command {
 	return command{
 		name:    "doctor",
-		summary: "check a configuration from end to end, and say what to do about what is wrong",
+		summary: "check a configuration from end to end, and say what to do about each problem",
 		usage:   "[flags]",
 		text: `A daemon's or this tool's configuration, and a bridge's:
 
@@ -24,7 +24,8 @@ It pages nobody unless asked, changes nothing, and prints no secret. With -page 
 notification through the bridge's relay. It exits with 1 when a check failed; warnings do not count.
 
 When there is no relay, registry or bridge in the flags, the environment and the configuration, it checks what examples/daemon
-and sealpush phone keep, or else a reference setup in this process, to show what a good run looks like.`,
+and sealpush phone keep, or else a reference setup in this process, to show what a good run looks like. A file with settings
+that names none of them is an error.`,
 		setup: func(s *settings) runFunc {
 			var opts doctorOptions
 			s.relayURL(&opts.relay)
@@ -38,7 +39,7 @@ and sealpush phone keep, or else a reference setup in this process, to show what
 				}
 				for _, name := range []string{"relay-url", "registry", "bridge"} {
 					if s.emptied(name) {
-						return usagef("-%s is empty: is the variable set that it is taken from?", name)
+						return usagef("-%s is empty: set the variable that it is taken from", name)
 					}
 				}
 				if _, err := os.Stat(opts.registry); err != nil && s.origin["registry"] == "" {
@@ -46,6 +47,11 @@ and sealpush phone keep, or else a reference setup in this process, to show what
 				}
 				if opts.page && opts.bridge == "" && (opts.relay == "") != (opts.registry == "") {
 					return usagef("-page takes both -relay-url and -registry, or -bridge")
+				}
+				if opts.relay+opts.registry+opts.bridge == "" {
+					if err := s.nothingToCheck(); err != nil {
+						return err
+					}
 				}
 				healthy, err := opts.run(ctx, os.Stdout)
 				if err == nil && !healthy {
@@ -55,6 +61,20 @@ and sealpush phone keep, or else a reference setup in this process, to show what
 			}
 		},
 	}
+}
+
+// nothingToCheck says why the reference setup is no answer to somebody whose settings name nothing to check: there is a
+// file with settings, or nobody knows where the user's is.
+func (s *settings) nothingToCheck() error {
+	_, err := os.UserConfigDir()
+	switch {
+	case len(s.read) > 0:
+		return usagef("nothing to check: no relay and no registry in %s: set relay_url and registry there, "+
+			"or pair a phone: sealpush pair -relay-url URL", strings.Join(s.read, ", "))
+	case len(s.unread) > 0, err != nil:
+		return usagef("nothing to check: %w", s.missing("relay-url"))
+	}
+	return nil
 }
 
 type doctorOptions struct {

@@ -49,7 +49,8 @@ func checkRelay(ctx context.Context, r *report, relayURL string) (otherServer bo
 	if !reached {
 		return false
 	}
-	if nothingThere(a.status) {
+	slash := a.status/100 == 3 && a.leads == target.Scheme+"://"+target.Host // as a router redirects from /x to /x/
+	if nothingThere(a.status) || slash {
 		if found := relayElsewhere(ctx, target); found != "" {
 			r.fail("Set the relay's URL to "+found+".", "answers %v, and a relay is at another path of the same server", a)
 			return false
@@ -266,7 +267,7 @@ func networkAdvice(err error) string {
 		return "The server is slow or a firewall drops the packets: try from another network, then ask the server's operator."
 	}
 	if operation, ok := errors.AsType[*net.OpError](err); ok && operation.Op == "dial" {
-		return "Nothing listens there: is the server running, is the port right, does a firewall refuse?"
+		return "Nothing listens there: start the server (for a relay to try things with: sealpush relay), or correct the port. A firewall may refuse, too."
 	}
 	return "The connection broke: look at the server's log, and at any proxy in between."
 }

@@ -78,7 +78,7 @@ func TestRelaysThatCannotBeAsked(t *testing.T) {
 	}{
 		"not a URL":         {"relay.example", "Correct -relay-url"},
 		"no such host":      {"http://relay.invalid/", "FAIL  no answer"},
-		"nobody listens":    {"http://" + free.Addr().String(), "is the server running"},
+		"nobody listens":    {"http://" + free.Addr().String(), "start the server"},
 		"unknown authority": {tls.URL, "Install the certificate authority"},
 		"no TLS":            {strings.Replace(plain.URL, "http:", "https:", 1), "does not speak TLS"},
 		"wrong credentials": {strings.Replace(wrongCredentials.URL, "//", "//operator:hunter2@", 1), "does not take the credentials in its URL"},
@@ -148,8 +148,10 @@ func TestRelayAtAnotherPath(t *testing.T) {
 	defer relay.Close()
 	mux := http.NewServeMux()
 	mux.Handle("/relay", http.StripPrefix("/relay", relay))
+	mux.Handle("/bridge/", http.NotFoundHandler()) // to which /bridge is redirected
 	server := httptest.NewServer(mux)
 	defer server.Close()
+	expectDoctor(t, 1, []string{"FAIL  answers 307", "at another path", "Set the relay's URL to " + server.URL + "/relay.\n"}, "-relay-url", server.URL+"/bridge")
 	expectDoctor(t, 1, []string{"FAIL  answers 404", "at another path", "Set the relay's URL to " + server.URL + "/relay.\n"}, "-relay-url", server.URL)
 	withPassword := strings.Replace(server.URL, "//", "//operator:hunter2@", 1)
 	out, _ := doctor(t, "-relay-url", withPassword+"/push")

@@ -69,6 +69,30 @@ func TestWithoutFlagsShowsAGoodRun(t *testing.T) {
 	}
 }
 
+// Somebody who has written settings, or whose settings cannot be found, is not shown that another setup is healthy.
+func TestSettingsThatNameNothing(t *testing.T) {
+	away(t)
+	empty := filepath.Join(t.TempDir(), "empty.toml")
+	write(t, empty, "host = \"db-1\"\n")
+	const toDo = "set relay_url and registry there, or pair a phone: sealpush pair -relay-url URL"
+	expectDoctor(t, exitUsage, []string{"no relay and no registry in " + empty + ": " + toDo}, "-config", empty)
+	expectDoctor(t, 0, []string{"takes the token"}, "-config", empty, "-bridge", newSetup(t).bridgeConfig)
+
+	users, _ := userFile(configName)
+	if err := os.MkdirAll(filepath.Dir(users), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, users, "")
+	expectDoctor(t, exitUsage, []string{"no relay and no registry in " + users + ": " + toDo})
+
+	for _, variable := range []string{"HOME", "XDG_CONFIG_HOME", "AppData"} {
+		t.Setenv(variable, "")
+	}
+	const notLooked = "no relay url: set relay_url in sealpush.toml, $SEALPUSH_RELAY_URL or -relay-url; the user's own files were not looked for: "
+	expectDoctor(t, exitUsage, []string{"nothing to check: " + notLooked})
+	expect(t, 3, []string{"nobody was paged: " + notLooked}, "run", "--", os.Args[0], "job", "fail")
+}
+
 func TestWithoutFlagsFindsTheExamplesFiles(t *testing.T) {
 	away(t)
 	setup := newSetup(t)

@@ -75,7 +75,11 @@ func (c command) exitCode(args []string) int {
 	}
 	fmt.Fprintf(os.Stderr, "sealpush %s: %v\n", c.name, err)
 	if _, ok := errors.AsType[usageError](err); ok {
-		fmt.Fprintf(os.Stderr, "See 'sealpush help %s'.\n", c.name)
+		see := "See 'sealpush help " + c.name
+		if c.name == "help" {
+			see = "See 'sealpush help"
+		}
+		fmt.Fprintf(os.Stderr, "%s'.\n", see)
 		return exitUsage
 	}
 	return exitFailed

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -125,6 +127,26 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
+// Whoever tries the relay while something else listens on its port is told what to type.
+func TestAddressInUse(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	inUse := listener.Addr().String()
+	f := newRunFixture(t)
+	for _, args := range [][]string{
+		{"relay", "-addr", inUse},
+		{"relay", "-addr", "127.0.0.1:0", "-metrics", inUse},
+		{"pair", "-addr", inUse, "-relay-url", f.url, "-registry", f.devices},
+		{"alertmanager", "-addr", inUse, "-relay-url", f.url, "-registry", f.devices},
+	} {
+		flag := args[slices.Index(args, inUse)-1]
+		expect(t, exitFailed, []string{inUse, "choose another address with " + flag + "\n"}, args...)
+	}
+}
+
 func TestVersion(t *testing.T) {
 	expect(t, 0, []string{"sealpush ", "go1."}, "version")
 	expect(t, 0, []string{"sealpush ", "go1."}, "--version")
@@ -178,10 +200,19 @@ func TestBashCompletes(t *testing.T) {
 		"sealpush completion f":  "fish",
 		"sealpush help comp":     "completion",
 		"sealpush config -- -re": "",
+
+		"sealpush devices re":           "revoke rename",
+		"sealpush run -on ":             "failure recovery success always",
+		"sealpush run -tail = std":      "stdout stderr", // as bash splits -tail=std
+		"sealpush run -tail =":          "stdout stderr both",
+		"sealpush send --priority p":    "passive",
+		"sealpush doctor -config ":      "", // a file
+		"sealpush run -quiet -- comple": "complete",
 	} {
 		words := "'" + strings.Join(strings.Split(line, " "), "' '") + "'"
-		cmd := exec.CommandContext(t.Context(), bash, "-c", "compopt() { :; }\n"+script+
+		cmd := exec.CommandContext(t.Context(), bash, "-c", script+
 			"COMP_WORDS=("+words+"); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _sealpush; echo ${COMPREPLY[*]}")
+		cmd.Env = []string{"PATH="} // bash's own commands alone
 		out, err := cmd.CombinedOutput()
 		if got := strings.TrimSpace(string(out)); err != nil || got != want {
 			t.Errorf("%s: completes to %q, %v; want %q", line, got, err, want)

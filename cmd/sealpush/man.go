@@ -13,8 +13,10 @@ func manCommand() command {
 	return command{
 		name:    "man",
 		summary: "print the manual page",
-		text: `The page is made from the same text as help. To read it: sealpush man | man -l -
-To install it: sealpush man | sudo tee /usr/local/share/man/man1/sealpush.1 >/dev/null`,
+		text: `The page is made from the same text as help. To read it, and to install it:
+
+    sealpush man | man -l -
+    sealpush man | sudo tee /usr/local/share/man/man1/sealpush.1 >/dev/null`,
 		setup: func(*settings) runFunc {
 			return func(_ context.Context, args []string) error {
 				if err := noArguments(args); err != nil {

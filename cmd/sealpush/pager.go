@@ -18,6 +18,8 @@ const (
 	lookTimeout   = 2 * time.Second // before it: a registry on a network drive may hang
 	pageTimeout   = 30 * time.Second
 	flushPatience = 5 * time.Second // for alerts of earlier runs, which can wait for the next
+
+	silence = 5 * time.Second // after which somebody at a terminal would think that the program hangs
 )
 
 // pagerOptions say whom to page and how.
@@ -144,7 +146,11 @@ func (p *pager) page(ctx context.Context, alert payload.Alert) (outcomes []relay
 			p.say("the alert cannot be kept in %s if it is not delivered now: %v", p.spool, err)
 		}
 	}
+	waiting := time.AfterFunc(silence, func() {
+		p.say("the relay has not taken the alert yet: trying for up to %v (-patience)", time.Duration(p.patience))
+	})
 	outcomes = p.post(ctx, p.client, sealed, entries)
+	waiting.Stop()
 	kept, unsent := 0, 0
 	for i, outcome := range outcomes {
 		accepted = accepted && outcome.Err == nil

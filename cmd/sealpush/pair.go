@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -30,19 +31,19 @@ func pairCommand() command {
 		summary: "pair a phone: show a link, wait for the phone, compare fingerprints, send a test alert",
 		usage:   "[flags]",
 		text: `It shows a link, as a QR code and as text, waits for a phone, shows the phone's fingerprint and asks whether the phone shows
-the same: the phone is paired if you type "yes", and is told so. At last it sends a test alert. The link is good for one phone
-and ends with the command.
+the same: if you type "yes", the phone is paired, and is told so. Then it sends a test alert. The link is valid for one phone,
+until the command ends.
 
 Where the relay serves mailboxes (sealpush relay -web does), the link opens the web phone. The phone and this command leave
-each other one message at the relay, each sealed to the other's key, so neither has to reach the other. -page says where the
-page is, if that is not at the relay; -invitation is what the relay asks of a browser that subscribes.
+each other one message at the relay, each sealed to the other's key, so neither has to reach the other. -page is the
+URL of the web phone's server, if that is not the relay; -invitation is the relay's invitation, which a browser needs.
 
 Otherwise, and with -addr, -url or -tls-cert, this command serves the pairing API itself, for an app that can reach this
-machine: -url says how, where that is not at its address in the local network. A phone is paired when it comes, and anything
-but "yes" revokes it. Without -tls-cert the phone's push token travels in clear, so use that on a network that you trust, or
+machine. -url is the URL that the app uses, if that is not this machine's address in the local network. Here the phone is
+paired as soon as it connects, and revoked unless you type "yes". Without -tls-cert the phone's push token travels in clear, so use that on a network that you trust, or
 behind a tunnel or a proxy with TLS.
 
-A phone that can do neither shows its pairing request as text: paste it here, as one line.
+A phone that can reach neither the relay nor this machine shows its pairing request as text: paste it here, as one line.
 
 Without -registry the phone is paired in devices.json beside the user's sealpush.toml, and the relay's URL is kept in that
 file if it is not there yet, so that the other commands need no flags.`,
@@ -52,13 +53,13 @@ file if it is not there yet, so that the other commands need no flags.`,
 			s.registry(&o.registry)
 			s.host(&o.host)
 			s.flags.StringVar(&o.page, "page", "", "`URL` of the web phone's server, if that is not the relay's")
-			s.secretVar(&o.invitation, "invitation", "`text` that the relay asks of a browser that subscribes")
+			s.secretVar(&o.invitation, "invitation", "the relay's invitation: the `text` that a browser needs to subscribe")
 			s.flags.StringVar(&o.addr, "addr", "", "serve the pairing API on this `address`; port 0 takes a free one (default, without mailboxes: :0)")
 			s.flags.StringVar(&o.url, "url", "", "base `URL` by which the phone reaches that address (default: this machine's address)")
 			s.flags.StringVar(&o.certFile, "tls-cert", "", "serve https with the certificate in this PEM `file`")
 			s.flags.StringVar(&o.keyFile, "tls-key", "", "with -tls-cert: the `file` with its private key")
 			o.timeout = 10 * time.Minute
-			s.flags.Var(span{&o.timeout, false}, "timeout", "how `long` to wait for the phone, and for each answer")
+			s.flags.Var(span{&o.timeout, false}, "timeout", "longest `time` to wait for the phone, and for each answer")
 			s.flags.BoolVar(&o.light, "light", false, "draw the QR code for a terminal with a light background")
 			return func(ctx context.Context, args []string) error {
 				if err := noArguments(args); err != nil {
@@ -89,6 +90,7 @@ func (s *settings) keepRelayURL(relay string) error {
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // the URL may hold a password
 	if errors.Is(err, fs.ErrExist) {
+		sayOtherRelay(path, relay)
 		return nil
 	}
 	if err == nil {
@@ -100,6 +102,22 @@ func (s *settings) keepRelayURL(relay string) error {
 	}
 	fmt.Printf("The relay's URL is kept in %s, so that the other commands need no flags. Try: sealpush run -- false\n", path)
 	return nil
+}
+
+// sayOtherRelay says so if the other commands, without flags, post to another relay than this one.
+func sayOtherRelay(path, relay string) {
+	others := newSettings(sendCommand())
+	if err := others.parse(nil, os.Getenv); err != nil {
+		return // this command has read the same files
+	}
+	switch others.flags.Lookup("relay-url").Value.String() {
+	case relay:
+	case "":
+		fmt.Printf("The other commands do not know this relay: set relay_url in %s to its URL.\n", path)
+	default:
+		fmt.Printf("The other commands post to another relay, whose URL is in %s: put the URL of this one there, "+
+			"and revoke the phones of the other ('sealpush devices').\n", others.origin["relay-url"])
+	}
 }
 
 type pairOptions struct {
@@ -208,7 +226,7 @@ func (o pairOptions) receive(ctx context.Context, registry *pairing.Registry, ty
 	}
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
-		return guest{}, err
+		return guest{}, fmt.Errorf("%w: choose another address with -addr", err)
 	}
 	server, err := newPairingServer(registry, o.relay)
 	if err != nil {
@@ -279,10 +297,13 @@ func (o pairOptions) show(server *pairingServer, addr *net.TCPAddr) error {
 	}
 	fmt.Printf("Link         %s\nAs text      %s\n\n", text, link.JSON())
 	if link.ThisMachineOnly() {
-		fmt.Printf("This machine only: no phone can reach %s. Give the address that a phone can reach with -url.\n", base)
+		fmt.Printf("This machine only: no real phone can reach %s. Give the address that a phone can reach with -url.\n", base)
 	}
 	if strings.HasPrefix(base, "http://") && !link.ThisMachineOnly() {
 		fmt.Println("The phone's push token travels in clear: use this on a network that you trust, or serve https with -tls-cert or -url.")
+	}
+	if relay, err := url.Parse(o.relay); err == nil && isLoopback(relay.Hostname()) { // as sealpush relay, with inboxes
+		fmt.Println("To play a phone in another terminal: sealpush phone -link 'LINK'")
 	}
 	_, err = fmt.Println("Scan the code with the app. Or paste the phone's pairing request here, as one line. Control-C stops it.")
 	return err
@@ -373,7 +394,7 @@ func (o pairOptions) keep(ctx context.Context, registry *pairing.Registry, phone
 	if err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
-		phone.say(ctx, "the other side could not store it: see there")
+		phone.say(ctx, "the other side could not store it, and says why")
 		return pairing.Device{}, err
 	}
 	phone.say(ctx, "")

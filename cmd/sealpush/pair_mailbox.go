@@ -149,7 +149,7 @@ func (m *mailbox) await(ctx context.Context, report func(error)) (string, error)
 		case err == nil && answer.status == http.StatusNoContent:
 			reported = false
 		case err == nil && answer.status == http.StatusNotFound:
-			return "", errors.New("the mailbox is gone: its ten minutes are over, or the relay has started anew")
+			return "", errors.New("the mailbox is gone: its ten minutes are over, or the relay was restarted")
 		case err == nil && answer.status < 500 && answer.status != http.StatusTooManyRequests:
 			return "", fmt.Errorf("the relay does not hand over what is in the mailbox: %w", answer)
 		default:
@@ -194,15 +194,16 @@ func (m *mailbox) read(message string) (pairing.Request, error) {
 
 // A mailboxAnswer is what the phone finds in the mailbox, sealed to its key.
 type mailboxAnswer struct {
-	V      int    `json:"v"`
-	Paired bool   `json:"paired"`
-	Name   string `json:"name"`            // of this daemon
-	Error  string `json:"error,omitempty"` // why it is not paired
+	V       int    `json:"v"`
+	Mailbox string `json:"mailbox"` // a relay must not pass it on as the answer of a later pairing
+	Paired  bool   `json:"paired"`
+	Name    string `json:"name"`            // of this daemon
+	Error   string `json:"error,omitempty"` // why it is not paired
 }
 
 // answer leaves the answer for a phone: that it is paired, or why not.
 func (m *mailbox) answer(ctx context.Context, phone seal.PublicKey, name, problem string) error {
-	plaintext, err := json.Marshal(mailboxAnswer{V: 1, Paired: problem == "", Name: name, Error: problem})
+	plaintext, err := json.Marshal(mailboxAnswer{V: 1, Mailbox: m.id, Paired: problem == "", Name: name, Error: problem})
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,8 @@ func TestPair(t *testing.T) {
 			if !strings.HasPrefix(address, f.server.URL+"/pair#") {
 				t.Errorf("the link is %s", address)
 			}
-			pair.Await(t, "This machine only: no phone can reach http://127.0.0.1:")
+			pair.Await(t, "This machine only: no real phone can reach http://127.0.0.1:")
+			pair.Await(t, "sealpush phone -link 'LINK'")
 			phone := f.phone(t, address, t.TempDir())
 			onPhone := phone.Await(t, `^Fingerprint  (\S+)`)[1]
 			shown := pair.Await(t, `(?s)^Phone +pocket \(example\)\nFingerprint  (\S+)\n.*Type yes`)[1]
@@ -129,7 +130,7 @@ func TestFirstCommands(t *testing.T) {
 		return cmd
 	}
 	config := ""
-	pairOne := func(number string) {
+	pairOne := func(number string) (said string) {
 		t.Helper()
 		cmd := at("pair", "-relay-url", f.server.URL+"/relay", "-addr", "127.0.0.1:0")
 		typed, err := cmd.StdinPipe()
@@ -144,13 +145,14 @@ func TestFirstCommands(t *testing.T) {
 			t.Fatalf("exit code %d:\n%s", code, pair.Output())
 		}
 		if number == "1" {
-			return
+			return pair.Output()
 		}
 		config = pair.Await(t, `^The relay's URL is kept in (.+\.toml), `)[1]
 		if said, code := output(t, at("run", "-name", "backup", "--", os.Args[0], "job", "fail")); code != 3 || strings.Contains(said, "sealpush") {
 			t.Errorf("exit code %d, output %q", code, said)
 		}
 		phone.Await(t, "FAILURE  backup on ")
+		return pair.Output()
 	}
 	pairOne("2")
 
@@ -165,9 +167,20 @@ func TestFirstCommands(t *testing.T) {
 	if err := os.WriteFile(config, changed, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	pairOne("1")
+	if said := pairOne("1"); strings.Contains(said, "other commands") {
+		t.Errorf("the settings are right, and it says %s", said)
+	}
 	if after, err := os.ReadFile(config); err != nil || !bytes.Equal(after, changed) {
 		t.Errorf("another pairing changed the settings to %q, %v", after, err)
+	}
+	for settings, want := range map[string]string{
+		"host = \"db1\"\n":                          "The other commands do not know this relay: set relay_url in " + config,
+		"relay_url = \"https://relay.example/x\"\n": "The other commands post to another relay, whose URL is in " + config,
+	} {
+		write(t, config, settings)
+		if said := pairOne("1"); !strings.Contains(said, want) {
+			t.Errorf("%q is not in %s", want, said)
+		}
 	}
 }
 

@@ -20,13 +20,13 @@ import (
 func phoneCommand() command {
 	return command{
 		name:    "phone",
-		summary: "play a phone: pair with a daemon and print the alerts that it decrypts",
+		summary: "simulate a phone: pair with a daemon and print the alerts that it decrypts",
 		usage:   "[flags]",
-		text: `It makes a key, pairs with the daemon, fetches what the reference relay has for it, and prints what it decrypts. Without
+		text: `It makes a key, pairs with the daemon, fetches its alerts from the reference relay, and prints them decrypted. Without
 flags it pairs with examples/daemon on this machine.
 
-Compare the fingerprint that it prints with the one that the daemon shows: when they are the same, nobody has put a key of
-their own in between. Control-C stops it. The key stays in phone.json in -state, so that a phone that is started again is
+Compare the fingerprint that it prints with the one that the daemon shows: when they are the same, nobody in between
+has replaced the key. Control-C stops it. The key stays in phone.json in -state, so that a phone that is started again is
 paired already.`,
 		setup: func(s *settings) runFunc {
 			var opts phoneOptions
@@ -34,7 +34,7 @@ paired already.`,
 			s.flags.StringVar(&opts.inbox, "inbox", "", "`URL` of the relay's inboxes (default: the daemon's own relay)")
 			s.secretVar(&opts.link, "link", "the `link` of a daemon or of sealpush pair, in place of -daemon, -inbox and -token")
 			s.secretVar(&opts.token, "token", "bearer `token` of the daemon (default: the file in -state)")
-			s.flags.StringVar(&opts.name, "name", "example phone", "what the daemon's owner calls this phone")
+			s.flags.StringVar(&opts.name, "name", "example phone", "`name` by which the daemon's owner knows this phone")
 			s.flags.StringVar(&opts.state, "state", "", "`directory` for the phone's files (default: sealpush-examples in the user's configuration)")
 			s.flags.IntVar(&opts.alerts, "n", 0, "stop after this `number` of alerts (default: never)")
 			return func(ctx context.Context, args []string) error {
@@ -128,7 +128,7 @@ func (opts phoneOptions) run(ctx context.Context) error {
 	if !paired.Created {
 		again = " again"
 	}
-	fmt.Fprintf(out, "Paired%s as %s with %s: compare the fingerprint with the one in its log.\n", again, printable(paired.Device.ID), opts.daemon)
+	fmt.Fprintf(out, "Paired%s as %s with %s: compare the fingerprint with the one that it shows, or has in its log.\n", again, printable(paired.Device.ID), opts.daemon)
 	fmt.Fprintf(out, "Waiting for alerts. Control-C stops it.\n\n")
 
 	shown := 0

@@ -28,7 +28,7 @@ Browsers subscribe over https only, or on the same machine: put TLS in front, an
 Open the invitation on the phone: it lets a browser subscribe, so treat it as a password. Then pair the phone where the
 alerts come from:
 
-    sealpush pair -relay-url {{.Sealed}} -registry devices.json
+    sealpush pair -relay-url {{.Sealed}}
 
 Ready. Control-C stops it.
 `))

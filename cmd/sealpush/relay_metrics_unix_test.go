@@ -146,12 +146,3 @@ func TestRelayServesMetrics(t *testing.T) {
 		}
 	}
 }
-
-func TestRelayRefusesAMetricsAddressInUse(t *testing.T) {
-	r := startRelay(t, "-addr", "127.0.0.1:0")
-	address := strings.TrimSuffix(strings.TrimPrefix(r.after(t, "Sealed relay "), "http://"), "/relay")
-	out, code := output(t, tool(t, "relay", "-addr", "127.0.0.1:0", "-metrics", address))
-	if code == 0 || !strings.HasPrefix(out, "sealpush relay: -metrics: ") {
-		t.Errorf("exit code %d, %q", code, out)
-	}
-}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sealpush/sealpush/payload"
+	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/seal"
 )
 
@@ -107,6 +108,12 @@ func (o sendOptions) run(ctx context.Context, s *settings) error {
 		return usageError{fmt.Errorf("the alert cannot be sent: %w", err)}
 	}
 	outcomes, accepted := p.page(ctx, alert)
+	for _, outcome := range outcomes {
+		if outcome.Relay == relayclient.Coalesced { // package relayclient logs the others that do not ring
+			p.say("phone %s does not show this alert: within the last 75 seconds the relay got one with the same %s, "+
+				"so it treats this one as a repetition", outcome.DeviceID, identity(alert))
+		}
+	}
 	if o.verbose {
 		for _, outcome := range outcomes {
 			what := "not accepted"
@@ -120,6 +127,17 @@ func (o sendOptions) run(ctx context.Context, s *settings) error {
 		return exitError(exitFailed)
 	}
 	return nil
+}
+
+// identity names the members by which a relay takes two alerts for one, as Alert.CollapseID has them.
+func identity(alert payload.Alert) string {
+	switch {
+	case alert.Event != "":
+		return "event and name"
+	case alert.RunID != "":
+		return "name and run id"
+	}
+	return "name"
 }
 
 // alert is what the flags or standard input say. Its host may be empty.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sealpush/sealpush/internal/program"
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
@@ -75,6 +76,41 @@ func TestSendFromFlags(t *testing.T) {
 	}
 }
 
+// An alert that the relay took for a repetition is not on the phone, whatever else is in it.
+func TestSendSaysWhatIsNotShown(t *testing.T) {
+	for same, args := range map[string][]string{
+		"name":           {"-name", "backup"},
+		"event and name": {"-kind", "event", "-event", "deployed", "-name", "web"},
+	} {
+		f := newRunFixture(t)
+		if out, code := output(t, f.send(t, "", append(args, "-message", "one")...)); code != 0 || out != "" {
+			t.Errorf("%s: exit code %d, says %q", same, code, out)
+		}
+		out, code := output(t, f.send(t, "", append(args, "-message", "two")...))
+		if code != 0 || !strings.HasPrefix(out, "sealpush send: phone ") || !strings.Contains(out, "does not show this alert") ||
+			!strings.Contains(out, "with the same "+same+",") {
+			t.Errorf("%s: exit code %d, says %q", same, code, out)
+		}
+		if alert := f.onlyAlert(t); alert.FailReason+alert.Message != "one" {
+			t.Errorf("%s: the phone reads %+v", same, alert)
+		}
+	}
+}
+
+// Somebody at a terminal is told why nothing happens.
+func TestSendSaysThatItWaits(t *testing.T) {
+	t.Parallel()
+	f := newRunFixture(t)
+	answer := make(chan struct{})
+	f.relay.Script(1, relaytest.Answer{Hold: answer})
+	send := program.Start(t, f.send(t, "", "-name", "backup", "-patience", "3m"))
+	send.Await(t, "the relay has not taken the alert yet: trying for up to 3m0s")
+	close(answer)
+	if code := send.ExitCode(t); code != 0 {
+		t.Errorf("exit code %d: %s", code, send.Output())
+	}
+}
+
 func TestSendUsage(t *testing.T) {
 	f := newRunFixture(t)
 	missing := filepath.Join(t.TempDir(), "missing.log")
@@ -110,7 +146,9 @@ func TestSendUsage(t *testing.T) {
 			t.Errorf("%s: exit code %d, says %q, want %q", name, code, out, tt.says)
 		}
 	}
-	expect(t, exitUsage, []string{"sealpush.toml", "See 'sealpush help send'"}, "send", "-name", "web")
+	for _, args := range [][]string{{"send", "-name", "web"}, {"send", "-name", "web", "-relay-url", f.url, "-registry="}} {
+		expect(t, exitUsage, []string{"sealpush.toml", "See 'sealpush help send'"}, args...)
+	}
 	if n := len(f.relay.Requests()); n != 0 {
 		t.Errorf("%d requests", n)
 	}

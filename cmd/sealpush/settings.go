@@ -41,6 +41,7 @@ type settings struct {
 	paths   map[string]func(dir, value string) string // flags whose value in a file is relative to that file's directory
 	lenient bool
 	wrong   error    // with the configuration of a lenient command
+	read    []string // files that settings may have come from
 	unread  []string // files that this user may not read
 }
 
@@ -52,7 +53,7 @@ func newSettings(c command) *settings {
 	}
 	s.flags.SetOutput(io.Discard)
 	s.run = c.setup(s)
-	s.flags.StringVar(&s.config, "config", "", "`file` with settings, read after those of the system and the user (or $"+configVariable+")")
+	s.flags.StringVar(&s.config, "config", "", "`file` with settings, which take precedence over those in the files of the user and the system (or $"+configVariable+")")
 	return s
 }
 
@@ -82,7 +83,7 @@ func (s *settings) priority(value *priority) {
 
 // patience declares -patience.
 func (s *settings) patience(value *patience) {
-	s.flags.TextVar(value, "patience", patience(2*time.Minute), "how `long` to wait for a relay that cannot be reached, up to 9m")
+	s.flags.TextVar(value, "patience", patience(2*time.Minute), "longest `time` to wait for a relay that cannot be reached, up to 9m")
 	s.shared["patience"] = true
 }
 
@@ -167,6 +168,7 @@ func (s *settings) parse(args []string, getenv func(string) string) error {
 		if optional && (absent || errors.Is(err, fs.ErrPermission)) {
 			continue
 		}
+		s.read = append(s.read, path)
 		problems = append(problems, err)
 	}
 	s.useDefaultRegistry()
@@ -212,6 +214,9 @@ func (s *settings) missing(name string) error {
 	text := fmt.Sprintf("no %s: set %s in %s, $%s or -%s", strings.ReplaceAll(name, "-", " "), key, configName, s.variable(name), name)
 	if len(s.unread) > 0 {
 		text += "; this user may not read " + strings.Join(s.unread, ", ")
+	}
+	if _, err := os.UserConfigDir(); err != nil { // as in a service of systemd, and in some crontabs
+		text += fmt.Sprintf("; the user's own files were not looked for: %v", err)
 	}
 	return errors.New(text)
 }

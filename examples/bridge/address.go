@@ -31,7 +31,7 @@ type address struct {
 func listen(opts options) (*address, error) {
 	listener, err := net.Listen("tcp", opts.listen)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: choose another address with -listen", err)
 	}
 	a := &address{Listener: netutil.LimitListener(listener, maxConnections)}
 	if err := a.open(opts); err != nil {

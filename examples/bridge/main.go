@@ -7,7 +7,7 @@
 // own, so that nobody who imports sealpush gets a WebSocket library with it. In another terminal, a client stands in
 // for the phone:
 //
-//	go run -C examples/bridge ./client PAIRING_URL
+//	go run -C examples/bridge ./client 'PAIRING_URL'
 //
 // # Pairing
 //

@@ -1,9 +1,11 @@
 package alertmanager
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -74,18 +76,30 @@ type Line struct {
 	Alert Alert
 }
 
+// maxAlerts bounds the alerts of a group. One that Alertmanager posts has some 250 bytes at least, so that MaxBody has no
+// room for more; what is made up to be small takes much more memory than its JSON.
+const maxAlerts = 20_000
+
 // parseGroup reads a payload.
 func parseGroup(body []byte) (*Group, error) {
 	var g Group
-	if err := json.Unmarshal(body, &g); err != nil {
+	posted := struct {
+		*Group
+		Alerts alertList `json:"alerts"` // instead of the group's
+	}{Group: &g}
+	if err := json.Unmarshal(body, &posted); err != nil {
 		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 			return nil, fmt.Errorf("%s must not be a JSON %s", wrong.Field, wrong.Value)
 		}
 		if _, ok := errors.AsType[*time.ParseError](err); ok {
 			return nil, errors.New("startsAt and endsAt must be times as of RFC 3339")
 		}
+		if errors.Is(err, errTooManyAlerts) {
+			return nil, errTooManyAlerts
+		}
 		return nil, errors.New("the body must be JSON, as Alertmanager's and Grafana's webhooks post it")
 	}
+	g.Alerts = Alerts(posted.Alerts)
 	if g.Status != Firing && g.Status != Resolved {
 		return nil, errors.New(`status must be "firing" or "resolved"`)
 	}
@@ -102,6 +116,61 @@ func parseGroup(body []byte) (*Group, error) {
 	}
 	g.firing = g.Alerts.Firing()
 	return &g, nil
+}
+
+var errTooManyAlerts = fmt.Errorf("alerts must have at most %d: group by more labels, or set max_alerts", maxAlerts)
+
+// alertList reads alerts one after the other, and no more than there may be.
+type alertList Alerts
+
+func (l *alertList) UnmarshalJSON(text []byte) error {
+	if !bytes.HasPrefix(text, []byte("[")) {
+		return json.Unmarshal(text, (*Alerts)(l)) // null, or not an array
+	}
+	*l = nil // a member that comes twice
+	d := json.NewDecoder(bytes.NewReader(text))
+	if _, err := d.Token(); err != nil {
+		return err
+	}
+	for i := 0; d.More(); i++ {
+		if i == maxAlerts {
+			return errTooManyAlerts
+		}
+		var a Alert
+		posted := struct {
+			*Alert
+			Values numbers `json:"values"` // instead of the alert's
+		}{Alert: &a}
+		if err := d.Decode(&posted); err != nil {
+			if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+				inner := *wrong
+				inner.Field = strings.TrimSuffix(fmt.Sprintf("alerts[%d].%s", i, wrong.Field), ".")
+				return &inner
+			}
+			return err
+		}
+		a.Values = posted.Values
+		*l = append(*l, a)
+	}
+	return nil
+}
+
+// numbers reads the members of an object that are numbers, and leaves the others.
+type numbers map[string]any
+
+func (n *numbers) UnmarshalJSON(text []byte) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil {
+		return err
+	}
+	*n = make(numbers, len(members))
+	for name, text := range members {
+		var number *float64
+		if json.Unmarshal(text, &number) == nil && number != nil {
+			(*n)[name] = *number
+		}
+	}
+	return nil
 }
 
 // resolved reports whether nothing of the group fires. Of alerts that were left out nobody knows.

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -768,6 +769,38 @@ func TestBodyIsBounded(t *testing.T) {
 	})
 }
 
+// JSON that is made up to be larger once it is read does not get so far.
+func TestWhatIsReadTakesLittleMemory(t *testing.T) {
+	alert := `{"status":"firing","labels":{"a":"b"},"values":{"B":1,"C":[]`
+	for name, tt := range map[string]struct {
+		start, again, end string
+		status            int
+	}{
+		"alerts": {`{"status":"firing","alerts":[{}`, `,{}`, `]}`, http.StatusBadRequest},
+		"values": {`{"status":"firing","groupKey":"a","alerts":[` + alert + `,"D":[{}`, `,{}`, `]}}]}`, http.StatusOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				body := tt.start + strings.Repeat(tt.again, (alertmanager.MaxBody-200)/len(tt.again)) + tt.end
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				answer := w.post(body)
+				runtime.ReadMemStats(&after)
+				if answer.Code != tt.status || tt.status != http.StatusOK && !strings.Contains(answer.Body.String(), "at most 20000") {
+					t.Errorf("answered %d: %s", answer.Code, answer.Body)
+				}
+				if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 100 {
+					t.Errorf("it took %d MiB", took)
+				}
+				if tt.status == http.StatusOK && !strings.Contains(strings.Join(w.last().LogTail, " "), "(B=1)") {
+					t.Errorf("the phone shows %+v", w.last())
+				}
+			})
+		})
+	}
+}
+
 func TestAuth(t *testing.T) {
 	basic := func(user, password string) func(*http.Request) {
 		return func(r *http.Request) { r.SetBasicAuth(user, password) }
@@ -808,7 +841,9 @@ func TestAuth(t *testing.T) {
 	})
 }
 
-func TestWithoutAuthNoPageOfAnotherSitePages(t *testing.T) {
+// Without credentials, nothing that a browser shows may page: neither a page of another site, nor one whose name has come
+// to lead to this machine.
+func TestWithoutAuthNoBrowserPages(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var err error
@@ -819,11 +854,17 @@ func TestWithoutAuthNoPageOfAnotherSitePages(t *testing.T) {
 		if answer := w.post(groupOf("db1").json(t), anonymous); answer.Code != http.StatusOK {
 			t.Errorf("answered %d", answer.Code)
 		}
-		if answer := w.post(groupOf("db2").json(t), anonymous, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }); answer.Code != http.StatusForbidden {
-			t.Errorf("answered %d", answer.Code)
+		for name, value := range map[string]string{"Sec-Fetch-Site": "cross-site", "sec-fetch-site": "same-origin", "Origin": "http://rebound.example"} {
+			browser := func(r *http.Request) {
+				r.Host = "rebound.example"
+				r.Header.Set(name, value)
+			}
+			if answer := w.post(groupOf("db2").json(t), anonymous, browser); answer.Code != http.StatusForbidden {
+				t.Errorf("%s: answered %d", name, answer.Code)
+			}
 		}
 		if len(w.shown()) != 1 {
-			t.Error("a page of another site pages")
+			t.Error("a page in a browser pages")
 		}
 	})
 }

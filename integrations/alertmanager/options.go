@@ -45,7 +45,7 @@ func newConfig(opts []Option) (*config, error) {
 		}
 	}
 	if secured := !c.token.IsZero() || !c.password.IsZero(); secured == c.open {
-		return nil, errors.New("alertmanager: New needs WithBearerToken or WithBasicAuth, or else WithoutAuth: whoever can post decides what pages")
+		return nil, errors.New("alertmanager: New needs WithBearerToken or WithBasicAuth, or else WithoutAuth: anybody who can post could page")
 	}
 	return c, nil
 }
@@ -73,7 +73,7 @@ func WithBasicAuth(user string, password secret.Text) Option {
 }
 
 // WithoutAuth lets in whoever comes: for a handler behind a check of the caller's own, or one that only this machine
-// reaches.
+// reaches. Browsers are kept out.
 func WithoutAuth() Option {
 	return func(c *config) error {
 		c.open = true

@@ -124,6 +124,9 @@ func WithOverlap() JobOption {
 }
 
 func (p *Pages) job(name string, opts []JobOption) (*jobpage.Job, error) {
+	if p == nil || p.pager == nil {
+		return nil, errors.New("cronpage: these Pages were not made by New")
+	}
 	var c jobConfig
 	for _, opt := range opts {
 		if opt == nil {

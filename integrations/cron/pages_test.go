@@ -202,8 +202,15 @@ func TestBadArguments(t *testing.T) {
 	if _, err := pages.Job("backup", nil); err == nil {
 		t.Error("no function")
 	}
-	if _, err := pages.Wrapper(""); err == nil {
-		t.Error("no name")
+	for _, name := range []string{"", strings.Repeat("x", 257)} {
+		if _, err := pages.Wrapper(name); err == nil {
+			t.Errorf("a name of %d bytes taken", len(name))
+		}
+	}
+	for _, unmade := range []*cronpage.Pages{nil, {}} {
+		if _, err := unmade.Wrapper("backup"); err == nil {
+			t.Error("pages taken that New has not made")
+		}
 	}
 	for name, opt := range map[string]cronpage.JobOption{"nil": nil, "max runtime": cronpage.WithMaxRuntime(-1)} {
 		if _, err := pages.Job("backup", func() error { return nil }, opt); err == nil {

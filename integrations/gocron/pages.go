@@ -155,7 +155,7 @@ func WithOverlap() JobOption {
 func Wrap[F any](p *Pages, name string, f F, opts ...JobOption) (F, error) {
 	var none F
 	function := reflect.ValueOf(f)
-	if p == nil || function.Kind() != reflect.Func || function.IsNil() {
+	if p == nil || p.pager == nil || function.Kind() != reflect.Func || function.IsNil() {
 		return none, errors.New("gocronpage: Wrap needs Pages and a function")
 	}
 	var c jobConfig
@@ -179,6 +179,9 @@ func Wrap[F any](p *Pages, name string, f F, opts ...JobOption) (F, error) {
 		job.Run(func() error {
 			results = call(args)
 			for _, result := range results {
+				if result.Kind() == reflect.Pointer && result.IsNil() {
+					continue // of a type of error, it is still none
+				}
 				if err, ok := result.Interface().(error); ok {
 					return err
 				}

@@ -205,6 +205,43 @@ func TestOverlappingRunsPageUnlessTheyMay(t *testing.T) {
 	})
 }
 
+type diskError struct{}
+
+func (*diskError) Error() string { return "no space left" }
+
+// A nil pointer is no error, although its type has the method.
+func TestATypedErrorPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := pagetest.New(t)
+		pages := newPages(t, w)
+		check := wrap(t, pages, "check", func(fails bool) *diskError {
+			if fails {
+				return &diskError{}
+			}
+			return nil
+		})
+		check(false)
+		check(true)
+		if shown := alerts(t, w, pages); len(shown) != 1 || shown[0].FailReason != "no space left" {
+			t.Errorf("the phone shows %+v", shown)
+		}
+	})
+}
+
+// A job's name, of which gocron takes any, pages whatever its length.
+func TestTheListenerCutsALongName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := pagetest.New(t)
+		pages := newPages(t, w)
+		scheduler := newScheduler(t, gocron.WithGlobalJobOptions(gocron.WithEventListeners(pages.Errors())))
+		hourly(t, scheduler, gocron.NewTask(func() error { return errors.New("no space left") }), gocron.WithName(strings.Repeat("é", 1<<12)))
+		runFor(t, scheduler, time.Hour+time.Minute)
+		if shown := alerts(t, w, pages); len(shown) != 1 || shown[0].Name != strings.Repeat("é", 128) {
+			t.Errorf("the phone shows %+.200v", shown)
+		}
+	})
+}
+
 // One listener for all jobs pages about errors, and about the panics that gocron recovers.
 func TestTheListenerPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -243,8 +280,13 @@ func TestBadArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pages.Close(t.Context())
-	if _, err := gocronpage.Wrap(nil, "backup", func() {}); err == nil {
-		t.Error("no pages")
+	for _, unmade := range []*gocronpage.Pages{nil, {}} {
+		if _, err := gocronpage.Wrap(unmade, "backup", func() {}); err == nil {
+			t.Error("pages taken that New has not made")
+		}
+	}
+	if _, err := gocronpage.Wrap(pages, strings.Repeat("x", 257), func() {}); err == nil {
+		t.Error("a long name")
 	}
 	if _, err := gocronpage.Wrap[func()](pages, "backup", nil); err == nil {
 		t.Error("no function")

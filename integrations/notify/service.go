@@ -29,6 +29,8 @@ import (
 // Event is the alerts' event.
 const Event = "notification"
 
+const maxName = 256 // bytes
+
 // maxText bounds what is read of a subject or a message, in bytes; a phone gets about two kilobytes of both.
 const maxText = 16 << 10
 
@@ -40,11 +42,11 @@ type config struct {
 	notify []relayclient.NotifyOption
 }
 
-// WithName sets the name that the phone shows. It is the program's file name unless it is set.
+// WithName sets the name that the phone shows, of at most 256 bytes. It is the program's file name unless it is set.
 func WithName(name string) Option {
 	return func(c *config) error {
-		if name == "" {
-			return errors.New("notifypage: WithName: the name is empty")
+		if name == "" || len(name) > maxName {
+			return fmt.Errorf("notifypage: WithName: the name has %d bytes: must be 1 to %d", len(name), maxName)
 		}
 		c.name = name
 		return nil

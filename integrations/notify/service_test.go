@@ -111,7 +111,7 @@ func TestNobodyIsPaired(t *testing.T) {
 	if err := service.Send(t.Context(), "subject", "message"); !errors.Is(err, relayclient.ErrNobodyPaired) {
 		t.Errorf("%v", err)
 	}
-	if err := service.Send(t.Context(), " \n", ""); err == nil || errors.Is(err, relayclient.ErrNobodyPaired) {
+	if err := service.Send(t.Context(), " \n", "\x1b[31m\x00"); err == nil || errors.Is(err, relayclient.ErrNobodyPaired) {
 		t.Errorf("an empty message: %v", err)
 	}
 }
@@ -134,7 +134,7 @@ func TestBadOptions(t *testing.T) {
 	if _, err := notifypage.New(nil); err == nil {
 		t.Error("no notifier")
 	}
-	for name, opt := range map[string]notifypage.Option{"nil": nil, "name": notifypage.WithName(""), "priority": notifypage.WithPriority(7)} {
+	for name, opt := range map[string]notifypage.Option{"nil": nil, "name": notifypage.WithName(""), "long name": notifypage.WithName(strings.Repeat("x", 257)), "priority": notifypage.WithPriority(7)} {
 		if _, err := notifypage.New(&relayclient.Notifier{}, opt); err == nil {
 			t.Errorf("%s taken", name)
 		}

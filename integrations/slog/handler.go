@@ -51,10 +51,11 @@ const (
 )
 
 const (
-	maxRemembered = 1024     // messages that are remembered at once
-	maxName       = 256      // bytes
-	maxMessage    = 4 << 10  // bytes of a record's message that a page keeps; a phone shows less
-	maxAttrs      = 16 << 10 // bytes of its attributes, likewise
+	maxRemembered = 1024 // messages that are remembered at once
+	maxName       = 256  // bytes
+	maxMessage    = 600  // bytes of a record's message: of more, fitting would leave nothing else on the page
+	maxAttrs      = 1000 // bytes of its attributes
+	maxLine       = 300  // bytes of a line of them: fitting drops whole lines
 )
 
 // ownPrefix is how the functions of this module begin.
@@ -262,7 +263,7 @@ func (h *Handler) page(ctx context.Context, record slog.Record) {
 	alert := payload.NewFailure("", p.config.name)
 	alert.RunID = id
 	alert.FailReason = firstBytes(payload.CleanOutput([]byte(firstBytes(record.Message, maxMessage))), maxMessage)
-	alert.LogTail = payload.LogTail(payload.CleanOutput([]byte(h.attrs(ctx, record))))
+	alert.LogTail = lines(payload.CleanOutput([]byte(h.attrs(ctx, record))))
 	if frame.File != "" {
 		alert.LogTail = append(alert.LogTail, fmt.Sprintf("at %s:%d", filepath.Base(frame.File), frame.Line))
 	}
@@ -270,6 +271,19 @@ func (h *Handler) page(ctx context.Context, record slog.Record) {
 		alert.LogTail = append(alert.LogTail, fmt.Sprintf("%d more since %s", before.repeats, before.at.UTC().Format("15:04:05 UTC")))
 	}
 	p.enqueue(alert, s, before)
+}
+
+// lines breaks a text between two words, or within one that is long.
+func lines(text string) (lines []string) {
+	for text = strings.Join(strings.Fields(text), " "); text != ""; text = strings.TrimSpace(text) {
+		line := firstBytes(text, maxLine)
+		if end := strings.LastIndexByte(line, ' '); len(line) < len(text) && end > 0 {
+			line = line[:end]
+		}
+		lines = append(lines, line)
+		text = text[len(line):]
+	}
+	return lines
 }
 
 // attrs writes a record's attributes as one line.
@@ -308,7 +322,8 @@ func (t *texts) open() (number string) {
 
 // Write takes one record.
 func (t *texts) Write(p []byte) (int, error) {
-	number, text, _ := strings.Cut(strings.TrimSpace(firstBytes(string(p[:min(len(p), maxAttrs+64)]), maxAttrs)), " ")
+	number, text, _ := strings.Cut(strings.TrimSpace(string(p[:min(len(p), maxAttrs+64)])), " ")
+	text = firstBytes(text, maxAttrs)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if number = strings.TrimPrefix(number, slog.MessageKey+"="); number != "" {

@@ -331,6 +331,19 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
+// What is long leaves room for the rest.
+func TestLongRecordsShowSomeOfAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.log.Error(strings.Repeat("out of memory ", 1000), "user", "ann", "query", strings.Repeat("select ", 1000))
+		alert := w.close()[0]
+		tail := strings.Join(alert.LogTail, "\n")
+		if !strings.HasPrefix(alert.FailReason, "out of memory") || !strings.HasPrefix(tail, `user=ann query="select select`) || !strings.Contains(tail, "\nat handler_test.go:") {
+			t.Errorf("the phone shows %.80q and %.80q", alert.FailReason, tail)
+		}
+	})
+}
+
 // Secrets can be taken out of a page as out of any other handler's lines.
 func TestReplaceAttr(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

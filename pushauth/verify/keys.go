@@ -129,7 +129,21 @@ func (s *keySet) refresh(ctx context.Context) <-chan struct{} {
 	return done
 }
 
+// store keeps what a fetch gave, or says why it gave nothing.
 func (s *keySet) store(keys map[string][]jwt.VerificationKey, err error) {
+	held := s.keep(keys, err)
+	if err == nil {
+		return
+	}
+	logger := s.logger // without the lock, because its handler may wait, or have a token verified
+	if logger == nil {
+		logger = slog.Default()
+	}
+	logger.Warn("cannot fetch the token service's keys", "error", err, "keys_held", held)
+}
+
+// keep returns how many ids the keys have that are in use from now on.
+func (s *keySet) keep(keys map[string][]jwt.VerificationKey, err error) (held int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -140,17 +154,11 @@ func (s *keySet) store(keys map[string][]jwt.VerificationKey, err error) {
 			expires: clock.NewDeadline(now, s.lifetime),
 			ends:    clock.NewDeadline(now, s.lifetime+staleLifetime),
 		}
-		return
 	}
-	logger := s.logger
-	if logger == nil {
-		logger = slog.Default()
+	if s.held == nil || s.held.ends.Reached() {
+		return 0
 	}
-	held := 0
-	if s.held != nil && !s.held.ends.Reached() {
-		held = len(s.held.byID)
-	}
-	logger.Warn("cannot fetch the token service's keys", "error", err, "keys_held", held)
+	return len(s.held.byID)
 }
 
 func (s *keySet) fetch(ctx context.Context) (map[string][]jwt.VerificationKey, error) {

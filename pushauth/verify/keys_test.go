@@ -440,3 +440,43 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 		}
 	}
 }
+
+// A verifyingHandler has a token verified for each line, as one does that ships logs
+// to a service of its own.
+type verifyingHandler struct {
+	slog.Handler
+	verify func()
+}
+
+func (h verifyingHandler) Handle(context.Context, slog.Record) error {
+	h.verify()
+	return nil
+}
+
+func TestLogHandlerMayVerify(t *testing.T) {
+	token := signGood(t, "first", firstKey())
+	var v *verify.Verifier
+	lines := 0
+	logger := slog.New(verifyingHandler{slog.NewTextHandler(io.Discard, nil), func() {
+		lines++
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		v.Verify(ended, token)
+	}})
+	var keys *keyServer
+	v, keys = newVerifier(t, verify.WithLogger(logger))
+	keys.fail(errors.New("no route"))
+	verified := make(chan error, 1)
+	go func() {
+		_, err := v.Verify(t.Context(), token)
+		verified <- err
+	}()
+	select {
+	case err := <-verified:
+		if !errors.Is(err, verify.ErrKeysUnavailable) || lines != 1 {
+			t.Errorf("error %v, %d lines", err, lines)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the line about the keys waits for itself")
+	}
+}

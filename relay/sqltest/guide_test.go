@@ -73,7 +73,7 @@ func useBrowsers(ctx context.Context, db *sql.DB, mux *http.ServeMux) error {
 	if err != nil {
 		return err
 	}
-	key, err := store.Key(ctx) // made once, and kept
+	key, err := store.Key(ctx) // generated on first use and stored
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func useBrowsers(ctx context.Context, db *sql.DB, mux *http.ServeMux) error {
 		return err
 	}
 	defer forwarder.Close()
-	invitation, err := store.Invitation(ctx) // for those who may subscribe
+	invitation, err := store.Invitation(ctx) // what a browser needs to subscribe
 	if err != nil {
 		return err
 	}

@@ -117,7 +117,7 @@ func TestLoadConfigErrors(t *testing.T) {
 		{"misspelt inline key", "a = 1\n\npush_relay = { ulr = \"hunter2\" }\n", 3, `unknown key "ulr"`},
 		{"unknown sub-table", pushRelayTable + "[push_relay.extra]\na = 1\n", 6, `unknown key "extra"`},
 		{"table where a string belongs", "[push_relay.url]\na = \"hunter2\"\n", 1, "url must be a string"},
-		{"number where a string belongs", "[push_relay]\nclient_id = \"a\"\nclient_secret = 4242\n", 3, "client_secret must be a string"},
+		{"number where a string belongs", "[push_relay]\nclient_id = \"a\"\nclient_secret = 424242424242424242\n", 3, "client_secret must be a string"},
 		{"list where a string belongs", "[push_relay]\nclient_secret = [\"hunter2\"]\n", 2, "client_secret must be a string"},
 		{"not a table", "\npush_relay = \"hunter2\"\n", 2, "must be a table"},
 		{"list of tables", "[[push_relay]]\nurl = \"\"\n", 1, "must be a table"},
@@ -143,7 +143,7 @@ func TestLoadConfigErrors(t *testing.T) {
 			if !strings.Contains(err.Error(), tt.problem) {
 				t.Errorf("error %q, want one that says %q", err, tt.problem)
 			}
-			if text := fmt.Sprintf("%v %+v %#v", err, err, failed); strings.Contains(text, "hunter2") || strings.Contains(text, "4242") {
+			if text := fmt.Sprintf("%v %+v %#v", err, err, failed); strings.Contains(text, "hunter2") || strings.Contains(text, "424242424242424242") {
 				t.Errorf("error quotes the file: %s", text)
 			}
 			if diff(bridge.Config{}, got) != "" {

@@ -31,6 +31,8 @@ func TestAlertIsShownAndKept(t *testing.T) {
 		p.says("compare", "The push service in between saw less")
 		p.says("saw", shown.Tag)
 		p.says("saw", "time-sensitive")
+		p.says("saw", "Daemon event\nno")
+		p.says("compare", "the addresses of the daemon and of this phone")
 		p.says("reads", "no space left on device")
 		if saw := eval[string](p.tab, `document.getElementById("saw").innerText`); strings.Contains(saw, "backup") || strings.Contains(saw, "db1") {
 			t.Errorf("the relay saw %s", saw)
@@ -138,6 +140,46 @@ func TestStaleAlert(t *testing.T) {
 	}
 	p.says("list", "other-job")
 	p.picture("stale")
+}
+
+// A page that is open twice is one phone.
+func TestTwoTabs(t *testing.T) {
+	s := newSite(t)
+	profile := newProfile(t)
+	profile.allow(t, s.URL, "granted")
+	given := subscription(t, s)
+	one, two := &phone{profile.newTab(t, s.URL, given), s}, &phone{profile.newTab(t, s.URL, given), s}
+	for _, p := range []*phone{one, two} {
+		p.open(s.URL + "/phone")
+		p.visible("setup")
+		p.fill("invitation", invitation)
+	}
+	for _, p := range []*phone{one, two} { // at the same time
+		eval[bool](p.tab, `document.getElementById("setup-go").click() === undefined`)
+	}
+	for _, p := range []*phone{one, two} {
+		p.await(`document.getElementById("request").textContent !== ""`)
+	}
+	if one.request() != two.request() {
+		t.Errorf("the tabs are two phones: %s and %s", one.request(), two.request())
+	}
+	one.says("own-relay", "127.0.0.1")
+
+	d := newDaemon(t, s, one)
+	one.await(`navigator.serviceWorker.controller !== null`)
+	one.push(d.page(failure("nightly-backup")))
+	two.says("list", "nightly-backup failed")
+
+	eval[bool](one.tab, `store.addDaemon({ name: "db2", via: "relay", paired: 1 }).then(() => { document.getElementById("clear").click(); return true; })`)
+	two.visible("none")
+
+	t.Run("forgotten in one", func(t *testing.T) {
+		eval[bool](one.tab, `document.getElementById("forget").click() === undefined`)
+		eval[bool](one.tab, `document.querySelector("#forget-dialog [value=yes]").click() === undefined`)
+		one.visible("setup")
+		two.visible("setup")
+		two.hidden("phone")
+	})
 }
 
 func TestTwoPhones(t *testing.T) {

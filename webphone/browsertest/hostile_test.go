@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient/pairing"
@@ -196,6 +197,40 @@ func TestMarkupIsText(t *testing.T) {
 		t.Errorf("shows %+v", shown)
 	}
 	p.picture("markup")
+}
+
+// A kind and a check that no version knows are shown as they stand, also when JavaScript has a meaning for them.
+func TestWordsOfTheLanguage(t *testing.T) {
+	s := newSite(t)
+	p := newPhone(t, s)
+	request, err := pairing.ParseRequest(strings.NewReader(p.request()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, test := range []struct{ kind, check, title string }{
+		{"constructor", "", "nightly: constructor on db1"},
+		{"__proto__", "", "nightly: __proto__ on db1"},
+		{"sla", "toString", "nightly: toString on db1"},
+		{"sla", "", "nightly: service level on db1"},
+	} {
+		plaintext := fmt.Sprintf(`{"v":1,"kind":%q,"name":"nightly","success":false,"host":"db1","ts":%q,"sla_check":%q}`,
+			test.kind, time.Now().UTC().Format(time.RFC3339), test.check)
+		box, err := seal.Seal(request.PublicKey, []byte(plaintext))
+		if err != nil {
+			t.Fatal(err)
+		}
+		message, err := json.Marshal(map[string]any{"v": 1, "suite": "x25519", "ciphertext": box, "collapseId": strings.Repeat("0", 32), "priority": "passive"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.push(message)
+		if shown := p.notified(1)[0]; shown.Title != test.title {
+			t.Errorf("%d: shows %+v", i, shown)
+		}
+	}
+	if list := eval[string](p.tab, `document.getElementById("list").innerText`); strings.Contains(list, "function") || strings.Contains(list, "object") {
+		t.Errorf("lists %s", list)
+	}
 }
 
 // The message that a relay sends over its quota is no alert, and cannot say anything.

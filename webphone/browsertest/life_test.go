@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/storage"
 	"github.com/chromedp/chromedp"
 
@@ -207,6 +208,113 @@ func TestStorageCleared(t *testing.T) {
 	d.pair(p)
 	p.push(message) // which was sealed to the key that is gone
 	p.says("list", unreadable)
+}
+
+// quoted is a text as JavaScript has it.
+func quoted(text []byte) string {
+	literal, _ := json.Marshal(string(text))
+	return string(literal)
+}
+
+// What a full disk, or a browser that keeps nothing, costs: not the alert.
+func TestStorageFails(t *testing.T) {
+	s := newSite(t)
+	const full = `IDBObjectStore.prototype.add = IDBObjectStore.prototype.put = () => { throw new DOMException("The quota is used up.", "QuotaExceededError"); }`
+
+	t.Run("while the phone is set up", func(t *testing.T) {
+		profile := newProfile(t)
+		profile.allow(t, s.URL, "granted")
+		p := &phone{profile.newTab(t, s.URL, subscription(t, s)), s}
+		p.open(s.URL + "/phone")
+		eval[bool](p.tab, `(() => {
+			const enroll = relay.enroll;
+			relay.enroll = async (...all) => globalThis.given = await enroll(...all);
+			`+full+`;
+			return true;
+		})()`)
+		p.fill("invitation", invitation)
+		p.click("setup-go")
+		p.says("error", "This browser could not keep the key")
+		p.visible("setup")
+		if status := eval[int](p.tab, `relay.forget({ ...given, relay: location.origin }).then(() => 204, (err) => err.status)`); status != 404 {
+			t.Errorf("the relay keeps a phone that there is not: %d", status)
+		}
+	})
+	t.Run("while alerts come", func(t *testing.T) {
+		p := newPhone(t, s)
+		d := newDaemon(t, s, p)
+		first, second := d.page(failure("first")), d.page(failure("second"))
+		p.push(first)
+		inWorker[bool](p.tab, `(async () => { `+full+`; await receive(`+quoted(second)+`); await receive("rubbish"); return true; })()`)
+		found := false
+		for _, shown := range p.notified(3) {
+			found = found || shown.Title == "second failed on db1" && strings.Contains(shown.Body, "no space left")
+		}
+		if !found {
+			t.Errorf("shows %+v", p.notifications())
+		}
+		if list := eval[string](p.tab, `document.getElementById("list").innerText`); !strings.Contains(list, "first failed") || strings.Contains(list, "second") {
+			t.Errorf("lists %s", list)
+		}
+	})
+}
+
+// A browser whose storage fails, or never answers, as in some private windows and on full disks.
+func TestStorageThatIsNone(t *testing.T) {
+	s := newSite(t)
+	p := newPhone(t, s)
+	message := newDaemon(t, s, p).page(failure("nightly-backup"))
+	for _, test := range []struct{ name, open, says string }{
+		{"fails", `const request = { error: new DOMException("no", "UnknownError") }; setTimeout(() => request.onerror()); return request;`, "torage of this browser cannot be used: no"},
+		{"throws", `throw new DOMException("denied", "SecurityError");`, "torage of this browser cannot be used: denied"},
+		{"never answers", `return {};`, "torage of this browser does not answer"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			broken := `
+				const timer = setTimeout;
+				globalThis.setTimeout = (f, ms) => timer(f, ms / 50); // so that nobody waits for it here
+				IDBFactory.prototype.open = () => { ` + test.open + ` };`
+			inWorker[bool](p.tab, `(async () => { `+broken+`; await receive(`+quoted(message)+`); return true; })()`)
+			if shown := p.notified(1)[0]; shown.Title != unreadable || !strings.Contains(shown.Body, test.says) {
+				t.Errorf("the worker shows %+v", shown)
+			}
+			other := p.profile.newTab(t, s.URL, "{}")
+			other.call(func(ctx context.Context, target *chromedp.Target) error {
+				_, err := cdp.Call(ctx, target, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: "{" + broken + "}"})
+				return err
+			})
+			other.open(s.URL + "/phone/")
+			other.says("error", test.says)
+		})
+	}
+}
+
+// The worker's part that opens boxes has to be loaded again, and the server takes the request and says nothing: it is
+// said that there was a message.
+func TestProgramThatDoesNotCome(t *testing.T) {
+	s := newSite(t)
+	p := newPhone(t, s)
+	d := newDaemon(t, s, p)
+	first, second := d.page(failure("first")), d.page(failure("second"))
+	s.stuck.Store(true)
+	inWorker[bool](p.tab, `(async () => {
+		for (const name of await caches.keys()) {
+			const cache = await caches.open(name);
+			for (const request of await cache.keys()) if (request.url.endsWith(".wasm")) await cache.delete(request);
+		}
+		const timeout = AbortSignal.timeout;
+		AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms / 50); // so that nobody waits for it here
+		const fetched = fetch;
+		globalThis.fetch = (url, options) => fetched(url, { ...options, cache: "no-store" });
+		await receive(`+quoted(first)+`);
+		return true;
+	})()`)
+	if shown := p.notified(1)[0]; shown.Title != unreadable || !strings.Contains(shown.Body, "could not be loaded") {
+		t.Errorf("shows %+v", shown)
+	}
+	s.stuck.Store(false)
+	p.push(second)
+	p.says("list", "second failed")
 }
 
 func TestForget(t *testing.T) {

@@ -143,6 +143,7 @@ func TestPageServedElsewhere(t *testing.T) {
 	profile.allow(t, own.URL, "granted")
 	p := &phone{profile.newTab(t, own.URL, subscription(t, s)), s}
 	p.open(pair.Await(t, `^Link +(\S+)$`)[1])
+	p.says("setup-for", "db1 asks to pair with this phone. Set it up first, at the relay "+strings.TrimPrefix(s.URL, "http://")) // which gets the invitation
 	p.click("setup-go")
 	p.click("asked-yes")
 	p.says("own-relay", strings.TrimPrefix(s.URL, "http://"))
@@ -315,18 +316,28 @@ func TestMailboxOfALiar(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name   string
-		answer func(own seal.PublicKey) string
+		answer func(own seal.PublicKey, id string) string
 		says   string
 	}{
-		{"sealed to somebody else", func(seal.PublicKey) string { return to(seal.GenerateKey().Public(), `{"v":1,"paired":true}`) }, "not the daemon's"},
-		{"of another version", func(own seal.PublicKey) string { return to(own, `{"v":2,"paired":true}`) }, "cannot be read"},
-		{"without a verdict", func(own seal.PublicKey) string { return to(own, `{"v":1,"paired":"true"}`) }, "cannot be read"},
-		{"no", func(own seal.PublicKey) string { return to(own, `{"v":1,"paired":false,"error":"<b>no</b>"}`) }, "did not pair this phone: <b>no</b>"},
+		{"sealed to somebody else", func(_ seal.PublicKey, id string) string {
+			return to(seal.GenerateKey().Public(), `{"v":1,"mailbox":"`+id+`","paired":true}`)
+		}, "not the daemon's"},
+		{"of another version", func(own seal.PublicKey, id string) string { return to(own, `{"v":2,"mailbox":"`+id+`","paired":true}`) }, "cannot be read"},
+		{"without a verdict", func(own seal.PublicKey, id string) string {
+			return to(own, `{"v":1,"mailbox":"`+id+`","paired":"true"}`)
+		}, "cannot be read"},
+		{"no", func(own seal.PublicKey, id string) string {
+			return to(own, `{"v":1,"mailbox":"`+id+`","paired":false,"error":"<b>no</b>"}`)
+		}, "did not pair this phone: <b>no</b>"},
+		{"of an earlier pairing", func(own seal.PublicKey, _ string) string {
+			return to(own, `{"v":1,"mailbox":"`+strings.Repeat("ab", 16)+`","paired":true,"name":"db1"}`)
+		}, "of another pairing"},
+		{"of any pairing", func(own seal.PublicKey, _ string) string { return to(own, `{"v":1,"paired":true,"name":"db1"}`) }, "of another pairing"},
 	} {
 		m := newMailbox(t, s)
 		p.openLink(m.link())
 		request := m.request()
-		if status, text := m.call("PUT", "/answer", test.answer(request.PublicKey)); status != 204 {
+		if status, text := m.call("PUT", "/answer", test.answer(request.PublicKey, m.id)); status != 204 {
 			t.Fatalf("%s: %d %s", test.name, status, text)
 		}
 		p.says("error", test.says)

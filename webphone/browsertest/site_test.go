@@ -39,6 +39,7 @@ type site struct {
 
 	away  atomic.Bool // every request fails, as without a network
 	newer atomic.Bool // the worker is of a newer version
+	stuck atomic.Bool // requests for the program are not answered
 }
 
 // newSite starts one, for pages of its own origin and of others that are named.
@@ -87,6 +88,10 @@ func newSite(t *testing.T, pages ...string) *site {
 			r.Header.Del("If-None-Match")
 			defer io.WriteString(w, "// newer")
 			w = noLength{w}
+		}
+		if s.stuck.Load() && strings.HasSuffix(r.URL.Path, ".wasm") {
+			<-r.Context().Done()
+			panic(http.ErrAbortHandler)
 		}
 		mux.ServeHTTP(w, r)
 	}))

@@ -3,11 +3,14 @@
 // The part that is written in Go: keys, boxes, alerts. It is loaded when it is first called.
 const core = (() => {
   const program = "{{phone.wasm}}";
+  const patience = 20 * 1000;
   let loading = null;
 
   async function load() {
-    const response = (await caches.match(new URL(program, location.href))) ?? (await fetch(program));
-    if (!response.ok) throw new Error(`a part of this page could not be loaded (${response.status})`);
+    const part = "a part of this page could not be loaded";
+    const response = (await caches.match(new URL(program, location.href))) ??
+      (await fetch(program, { signal: AbortSignal.timeout(patience) }).catch(() => { throw new Error(`${part}: the server cannot be reached`); }));
+    if (!response.ok) throw new Error(`${part} (${response.status})`);
     const go = new Go();
     const ready = new Promise((resolve) => { globalThis.sealpushReady = resolve; });
     const { instance } = await WebAssembly.instantiateStreaming(response, go.importObject);

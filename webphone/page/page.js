@@ -19,6 +19,7 @@
   let all = []; // the alerts
   let chosen = null; // id of the alert that is compared
   let installer = null;
+  const otherTabs = "BroadcastChannel" in globalThis ? new BroadcastChannel("sealpush") : null;
 
   function node(name, attributes = {}, ...children) {
     const made = document.createElement(name);
@@ -60,7 +61,7 @@
 
   function unfit() {
     if (!isSecureContext) return "The page must be served over https: browsers keep keys and receive alerts only then.";
-    if (!("serviceWorker" in navigator)) return "It has no service workers. In a private window there are none: use an ordinary one.";
+    if (!("serviceWorker" in navigator)) return "It has no service workers. Some browsers have none in a private window: use an ordinary one.";
     if (typeof WebAssembly !== "object") return "It has no WebAssembly, or that is switched off.";
     if (!("indexedDB" in globalThis) || !crypto.subtle) return "It cannot keep a key.";
     if (!("PushManager" in globalThis) || !("Notification" in globalThis)) return "It cannot be woken by alerts. A current Chrome, Edge, Firefox or Safari can.";
@@ -80,6 +81,8 @@
 
   async function render() {
     all = await store.alerts();
+    phone = await store.phone(); // another tab may have set it up, or forgotten it
+    if (phone !== null) lost = false;
     const why = unfit();
     const mustInstall = isApple && !standalone;
     show("ios", mustInstall);
@@ -96,7 +99,7 @@
     say("setup-title", phone === null ? "Set up this phone" : "Allow notifications again");
     byId("setup-go").textContent = phone === null ? "Allow notifications and set up" : "Allow notifications";
     if (pending) say("setup-for", pending.kind === "invitation" ? `The relay ${new URL(pending.relay).host} invites this phone.`
-      : `${pending.name} asks to pair with this phone. Set it up first.`);
+      : `${pending.name} asks to pair with this phone. Set it up first${pending.relay === origin ? "" : `, at the relay ${new URL(pending.relay).host}`}.`);
     show("setup-for", phone === null && pending !== null);
     show("install-hint", installer !== null && !standalone);
     show("install", installer !== null);
@@ -233,6 +236,7 @@
       ["Device token, a random number", token ? `${token.slice(0, 16)}…` : "…"],
       ["Priority", text.oneLine(saw.priority) || "none"],
       ["Collapse id, the same for the same alert", text.oneLine(saw.collapseId) || "none"],
+      ["Daemon event", record.alert.kind === "event" ? "yes" : "no", true],
       ["Suite", text.oneLine(saw.suite) || "x25519"],
       [`Sealed box, ${saw.ciphertext.length} characters`, node("span", { class: "box" }, saw.ciphertext.length > 420 ? `${text.printable(saw.ciphertext.slice(0, 420))}…` : text.printable(saw.ciphertext))],
     ];
@@ -249,27 +253,39 @@
       if (allowed() === "default") throw new Error("Without notifications no alert can be shown. Try again, and allow them.");
       return;
     }
-    if (phone === null) await enroll();
-    else await keepSubscribed();
+    await navigator.locks.request("sealpush", async () => { // tabs in turn, so that they make one phone
+      phone = await store.phone();
+      if (phone === null) await enroll();
+      else await keepSubscribed();
+    });
     await render();
+    tellTabs();
+    byId(byId("asked").hidden ? "pair-title" : "asked-yes").focus();
   }
+
+  const tellTabs = () => otherTabs?.postMessage("changed");
 
   async function enroll() {
     const form = byId("setup-form");
     const server = pending?.relay ?? origin;
     navigator.storage?.persist?.().catch(() => {});
+    const key = await core.generate(form.suite.value);
     const worker = await navigator.serviceWorker.ready;
     const subscription = await relay.subscribe(worker, server);
     const { deviceToken, secret } = await relay.enroll(server, form.invitation.value.trim(), subscription);
-    const key = await core.generate(form.suite.value);
     const name = text.oneLine(form.name.value).slice(0, 64) || ownName();
-    await store.savePhone({
-      suite: key.suite, publicKey: key.publicKey, fingerprint: key.fingerprint, relay: server, name, created: Date.now(),
-    }, { seed: key.seed, deviceToken, secret });
-    key.seed.fill(0);
-    await store.setEndpoint(subscription.endpoint);
+    try {
+      await store.setEndpoint(subscription.endpoint);
+      await store.savePhone({
+        suite: key.suite, publicKey: key.publicKey, fingerprint: key.fingerprint, relay: server, name, created: Date.now(),
+      }, { seed: key.seed, deviceToken, secret });
+    } catch (err) {
+      await relay.forget({ relay: server, deviceToken, secret }).catch(() => {});
+      throw new Error(`This browser could not keep the key: ${text.oneLine(err.message)}`);
+    } finally {
+      key.seed.fill(0);
+    }
     phone = await store.phone();
-    lost = false;
     form.invitation.value = "";
     if (pending?.kind === "invitation") pending = null;
   }
@@ -300,7 +316,7 @@
     dialog.returnValue = "no";
     dialog.showModal();
     await new Promise((resolve) => dialog.addEventListener("close", resolve, { once: true }));
-    if (dialog.returnValue !== "yes") return;
+    if (dialog.returnValue !== "yes" || phone === null) return; // another tab may have done it
     pairing?.abort();
     let left = "";
     await relay.forget(phone).catch((err) => { if (err.status !== 404) left = ` ${err.message}: it may keep this phone's address until that is gone.`; });
@@ -311,6 +327,7 @@
     lost = false;
     chosen = null;
     await render();
+    tellTabs();
     say("state", "Forgotten");
     if (left) fail(`This phone is forgotten here.${left}`);
   }
@@ -366,11 +383,13 @@
     show("waiting", true);
     await render();
     byId("waiting").scrollIntoView({ block: "nearest" });
+    byId("waiting-title").focus({ preventScroll: true });
     try {
       const name = link.kind === "mailbox"
         ? await relay.pairByMailbox(phone, link, pairing.signal, () => say("waiting-state", "The request is there. Waiting for the daemon…"))
         : await relay.pairDirectly(phone, link, pairing.signal);
       await store.addDaemon({ name, via: link.kind === "mailbox" ? new URL(link.relay).host : link.url, paired: Date.now() });
+      tellTabs();
       say("state", `Paired with ${name}`);
       pending = null;
       return name;
@@ -451,7 +470,7 @@
     byId("again").addEventListener("click", () => busy(byId("again"), keepSubscribed));
     byId("reload").addEventListener("click", () => location.reload());
     byId("more").addEventListener("click", () => { listed = Infinity; renderAlerts(); });
-    byId("clear").addEventListener("click", () => busy(byId("clear"), async () => { await store.clearAlerts(); await renderAlerts(); }));
+    byId("clear").addEventListener("click", () => busy(byId("clear"), async () => { await store.clearAlerts(); await renderAlerts(); tellTabs(); }));
     byId("copy").addEventListener("click", () => busy(byId("copy"), async () => {
       await navigator.clipboard.writeText(relay.pairingRequest(phone));
       say("copied", "Copied.");
@@ -459,6 +478,7 @@
     byId("install").addEventListener("click", () => { installer?.prompt(); installer = null; render(); });
     addEventListener("beforeinstallprompt", (event) => { event.preventDefault(); installer = event; render(); });
     addEventListener("hashchange", takeFragment);
+    otherTabs?.addEventListener("message", () => render().catch(fail));
     document.addEventListener("visibilitychange", () => { if (!document.hidden) render(); });
     navigator.permissions?.query({ name: "notifications" }).then((status) => { status.onchange = render; }).catch(() => {});
     setInterval(() => { if (!document.hidden) renderAlerts().catch(() => {}); }, refresh);

@@ -177,6 +177,9 @@ const relay = (() => {
         throw new Refusal(200, "The answer in the mailbox is not the daemon's: it was not sealed to this phone. Do not trust this pairing.");
       }
       if (verdict?.v !== 1 || typeof verdict.paired !== "boolean") throw new Refusal(200, "The daemon's answer cannot be read.");
+      if (verdict.mailbox !== link.mailbox) { // a relay could keep it, and say that this daemon has paired the phone
+        throw new Refusal(200, "The answer in the mailbox is of another pairing. Do not trust this one.");
+      }
       if (!verdict.paired) {
         throw new Refusal(403, `The daemon did not pair this phone${verdict.error ? `: ${text.oneLine(verdict.error)}` : "."}`);
       }

@@ -5,18 +5,26 @@ const store = (() => {
   const maxAlerts = 200;
   const maxSeen = 1000; // boxes that are known again
 
+  const patience = 10 * 1000; // for a storage that never answers
   let opening = null;
 
   function open() {
     opening ??= new Promise((resolve, reject) => {
-      const request = indexedDB.open("sealpush", 1);
+      const unusable = (err) => reject(new Error(`the storage of this browser cannot be used: ${err?.message}`));
+      setTimeout(() => reject(new Error("the storage of this browser does not answer: close its other windows, or start it anew")), patience);
+      let request;
+      try {
+        request = indexedDB.open("sealpush", 1);
+      } catch (err) {
+        return unusable(err);
+      }
       request.onupgradeneeded = () => {
         const db = request.result;
         db.createObjectStore("settings");
         db.createObjectStore("alerts", { keyPath: "id", autoIncrement: true }).createIndex("box", "box");
         db.createObjectStore("seen", { keyPath: "box" }).createIndex("received", "received");
       };
-      request.onerror = () => reject(request.error);
+      request.onerror = () => unusable(request.error);
       request.onblocked = () => reject(new Error("another tab holds the storage"));
       request.onsuccess = () => {
         const db = request.result;

@@ -17,21 +17,18 @@ const text = (() => {
     return line.length > lineLength ? line.slice(0, lineLength) + "…" : line;
   }
 
-  const kinds = { failure: "Failed", success: "Succeeded", sla: "Service level", event: "Event", test: "Test" };
-  const checks = {
-    maxTimeSinceSuccess: "no success for too long",
-    lateAfter: "late",
-    maxRuntime: "runs too long",
-  };
+  // Maps, because an object also has what every object has: a kind could be "constructor".
+  const kinds = new Map([["failure", "Failed"], ["success", "Succeeded"], ["sla", "Service level"], ["event", "Event"], ["test", "Test"]]);
+  const checks = new Map([["maxTimeSinceSuccess", "no success for too long"], ["lateAfter", "late"], ["maxRuntime", "runs too long"]]);
 
-  const kindName = (alert) => kinds[alert.kind] ?? oneLine(alert.kind);
+  const kindName = (alert) => kinds.get(alert.kind) ?? oneLine(alert.kind);
 
   function headline(alert) {
     const name = oneLine(alert.name);
     switch (alert.kind) {
       case "failure": return `${name} failed`;
       case "success": return `${name} succeeded`;
-      case "sla": return `${name}: ${checks[alert.sla_check] ?? oneLine(alert.sla_check)}`;
+      case "sla": return `${name}: ${checks.get(alert.sla_check) ?? (oneLine(alert.sla_check) || "service level")}`;
       case "event": return alert.subject ? oneLine(alert.subject) : `${name}: ${oneLine(alert.event)}`;
       case "test": return "Test alert";
     }

@@ -1,6 +1,6 @@
 // Client is a phone for the bridge, in a terminal. It pairs with the URL that the bridge prints, and connects:
 //
-//	go run -C examples/bridge ./client PAIRING_URL
+//	go run -C examples/bridge ./client 'PAIRING_URL'
 //
 // Each line that is typed goes to the agent, as the text of a JSON-RPC notification unless it is JSON itself, and each
 // message of the agent is a line on standard output. An empty line closes the connection, as a phone does when its app

@@ -1,7 +1,6 @@
 package jobpage
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -14,7 +13,10 @@ import (
 )
 
 const (
-	maxReason = 4096 // bytes of an error's text
+	maxName   = 256  // bytes
+	maxText   = 4096 // bytes of an error's text
+	maxReason = 1000 // bytes of its first line: of more, fitting would leave nothing else on the page
+	maxLine   = 500  // bytes of each line: fitting drops whole lines
 	maxFrames = 20   // of the functions that had called each other when a job panicked
 )
 
@@ -48,10 +50,10 @@ type run struct {
 	paged bool // that it takes too long; under the job's mu
 }
 
-// NewJob returns a job with the name that the phone shows.
+// NewJob returns a job with the name that the phone shows, of at most 256 bytes.
 func (p *Pager) NewJob(name string, config JobConfig) (*Job, error) {
-	if name == "" {
-		return nil, errors.New("the job has no name")
+	if name == "" || len(name) > maxName {
+		return nil, fmt.Errorf("the job's name has %d bytes: must be 1 to %d", len(name), maxName)
 	}
 	return &Job{pager: p, name: name, config: config}, nil
 }
@@ -90,8 +92,11 @@ func (j *Job) Run(f func() error) error {
 	return err
 }
 
-// Failed pages about a run of which nothing is known but its error.
+// Failed pages about a run of which nothing is known but its error. A name that is too long is cut.
 func (p *Pager) Failed(name string, err error) {
+	if len(name) > maxName {
+		name = strings.ToValidUTF8(name[:maxName], "")
+	}
 	alert := p.failure(name, p.config.Now())
 	alert.StartedAt = time.Time{}
 	alert.FailReason, alert.LogTail = reason(err)
@@ -154,15 +159,21 @@ func (p *Pager) runID(start time.Time) string {
 // can be trusted to be printable.
 func reason(value any) (first string, lines []string) {
 	text := fmt.Sprint(value)
-	if len(text) > maxReason {
-		text = strings.ToValidUTF8(text[:maxReason], "") + "…"
-	}
-	text = payload.CleanOutput([]byte(text))
+	text = payload.CleanOutput([]byte(cut(text, maxText)))
 	first, _, more := strings.Cut(text, "\n")
 	if more {
-		lines = payload.LogTail(text)
+		for _, line := range payload.LogTail(text) {
+			lines = append(lines, cut(line, maxLine))
+		}
 	}
-	return first, lines
+	return cut(first, maxReason), lines
+}
+
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "") + "…"
 }
 
 // stack names the functions that had called each other when the calling, deferred function recovered, the innermost at

@@ -75,6 +75,21 @@ func TestAnErrorOfSeveralLinesPages(t *testing.T) {
 	})
 }
 
+// What is long leaves room for the rest.
+func TestALongErrorShowsSomeOfAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		job, end := start(t, pagetest.New(t), jobpage.DefaultConfig(), jobpage.JobConfig{})
+		job.Run(func() error {
+			return errors.New(strings.Repeat("no space left ", 180) + "\ngave up " + strings.Repeat("x", 1000))
+		})
+		alerts := end()
+		if len(alerts) != 1 || !strings.HasPrefix(alerts[0].FailReason, "no space left") || len(alerts[0].LogTail) == 0 ||
+			!strings.HasPrefix(alerts[0].LogTail[len(alerts[0].LogTail)-1], "gave up") {
+			t.Errorf("the phone shows %+v", alerts)
+		}
+	})
+}
+
 type badError struct{ text *string }
 
 func (e *badError) Error() string { return *e.text }
