@@ -140,6 +140,9 @@ func (w *webRelay) fill(ctx context.Context, o *web, dialect relay.Dialect, base
 		if strings.HasPrefix(baseURL, "https://") {
 			contact = baseURL
 		}
+		if _, err := webpush.New(key, contact, store); err != nil { // which names no flag, and sends nothing
+			return usagef("-url is no address on the internet at which push services find you: give one with -contact, such as mailto:you@example.com")
+		}
 	}
 	if w.forwarder, err = webpush.New(key, contact, store, opts...); err != nil {
 		return usageError{err}
