@@ -242,7 +242,7 @@ func (m *Mailboxes) serve(w http.ResponseWriter, r *http.Request) {
 func (m *Mailboxes) open(w http.ResponseWriter, r *http.Request, id string) {
 	secret := bearerOf(r)
 	if len(secret) < minOpenerSecret || len(secret) > maxOpenerSecret {
-		refuseMail(w, http.StatusBadRequest, fmt.Sprintf("opening a mailbox takes a bearer token of the opener's own, a random one of %d to %d characters",
+		refuseMail(w, http.StatusBadRequest, fmt.Sprintf("opening a mailbox needs a bearer token that the opener chooses at random, of %d to %d characters",
 			minOpenerSecret, maxOpenerSecret))
 		return
 	}
@@ -259,7 +259,7 @@ func (m *Mailboxes) open(w http.ResponseWriter, r *http.Request, id string) {
 		return
 	}
 	if len(m.boxes) >= m.config.max {
-		refuseMailUntil(w, http.StatusServiceUnavailable, time.Minute, "there are as many mailboxes as there may be: each is gone after ten minutes")
+		refuseMailUntil(w, http.StatusServiceUnavailable, time.Minute, "the relay has no room for another mailbox: each is deleted after ten minutes")
 		return
 	}
 	box := &mailbox{opener: sha256.Sum256([]byte(secret)), gone: make(chan struct{})}
@@ -295,7 +295,7 @@ func (m *Mailboxes) find(w http.ResponseWriter, r *http.Request, id string, open
 	sum := sha256.Sum256([]byte(bearerOf(r)))
 	if opener && subtle.ConstantTimeCompare(sum[:], box.opener[:]) != 1 {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="mailbox"`)
-		refuseMail(w, http.StatusUnauthorized, "this takes the secret of the one who opened the mailbox")
+		refuseMail(w, http.StatusUnauthorized, "this needs the secret with which the mailbox was opened")
 		return nil
 	}
 	return box

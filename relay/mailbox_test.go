@@ -79,19 +79,19 @@ func TestMailboxTakesOneMessageEachWay(t *testing.T) {
 		{"PUT", box + "/request", "", strings.Repeat("A", relay.MaxMailboxMessage+1), 413, "8192 bytes"},
 		{"PUT", box + "/request", "", strings.Repeat("A", relay.MaxMailboxMessage), 204, ""},
 		{"PUT", box + "/request", "", "cmVxdWVzdA==", 409, "a message already"},
-		{"GET", box + "/request", "", "", 401, "who opened"},
-		{"GET", box + "/request", other, "", 401, "who opened"},
+		{"GET", box + "/request", "", "", 401, "was opened"},
+		{"GET", box + "/request", other, "", 401, "was opened"},
 		{"GET", box + "/request", openerSecret, "", 200, strings.Repeat("A", relay.MaxMailboxMessage)},
 		{"GET", box + "/request", openerSecret, "", 200, "AAAA"},
 		{"GET", box + "/request", openerSecret, "body", 400, "no body"},
-		{"PUT", box + "/answer", "", "YW5zd2Vy", 401, "who opened"},
-		{"PUT", box + "/answer", other, "YW5zd2Vy", 401, "who opened"},
+		{"PUT", box + "/answer", "", "YW5zd2Vy", 401, "was opened"},
+		{"PUT", box + "/answer", other, "YW5zd2Vy", 401, "was opened"},
 		{"PUT", box + "/answer", openerSecret, "YW5zd2Vy", 204, ""},
 		{"PUT", box + "/answer", openerSecret, "YW5zd2Vy", 409, "a message already"},
 		{"GET", box + "/answer", "", "", 200, "YW5zd2Vy"},
 		{"GET", box + "/answer", "", "", 200, "YW5zd2Vy"},
-		{"DELETE", box, "", "", 401, "who opened"},
-		{"DELETE", box, other, "", 401, "who opened"},
+		{"DELETE", box, "", "", 401, "was opened"},
+		{"DELETE", box, other, "", 401, "was opened"},
 		{"DELETE", box, openerSecret, "", 204, ""},
 		{"GET", box + "/answer", "", "", 404, "no such mailbox"},
 	} {
@@ -237,7 +237,7 @@ func TestMailboxesAreBounded(t *testing.T) {
 			requireMail(t, mail(m, "PUT", path(i), openerSecret, ""), 201, "")
 		}
 		full := mail(m, "PUT", path(2), openerSecret, "")
-		requireMail(t, full, 503, "as many mailboxes")
+		requireMail(t, full, 503, "no room for another mailbox")
 		if full.Header().Get("Retry-After") != "60" {
 			t.Errorf("Retry-After %q", full.Header().Get("Retry-After"))
 		}

@@ -48,10 +48,10 @@ func alertmanagerCommand() command {
 		summary: "page from Prometheus Alertmanager and Grafana: receive their webhooks",
 		usage:   "[flags]",
 		text: `It takes what Alertmanager's webhook_configs and Grafana's contact points of type Webhook post, at any path, until it is
-stopped. A group of alerts is one page, and another when all of them are resolved. docs/sources.md sets it up step by step.
+stopped. A group of alerts is one page, and there is another one when all of them are resolved. docs/sources.md sets it up step by step.
 
-Who may post is a bearer token, or a user and a password. Without either, it listens to this machine alone. Other machines'
-passwords travel in clear unless it has a certificate (-tls-cert), or a proxy in front that has one.
+Webhooks must carry a bearer token, or a user and a password. If neither is set, only this machine can post. Over a network,
+use a certificate (-tls-cert), or a proxy that has one: otherwise tokens and passwords travel in clear.
 
 Alertmanager is asked to try again (502, 503) until the relay has accepted the alert of one phone.
 
@@ -67,15 +67,15 @@ an .Alert, with the names that Alertmanager's own templates have:
 			s.registry(&o.pager.registry)
 			s.host(&o.pager.host)
 			s.flags.StringVar(&o.addr, "addr", "127.0.0.1:9099", "`address` to listen on; port 0 takes a free one")
-			s.secretVar(&o.token, "token", "bearer `token` that webhooks have to bring")
-			s.flags.StringVar(&o.user, "user", "", "`name` that webhooks have to bring, with -password, as basic authentication")
+			s.secretVar(&o.token, "token", "bearer `token` that webhooks must carry")
+			s.flags.StringVar(&o.user, "user", "", "user `name` that webhooks must carry, with -password, as basic authentication")
 			s.secretVar(&o.password, "password", "with -user: the `password`")
 			s.path(&o.certFile, "tls-cert", "serve https with the certificate in this PEM `file`")
 			s.path(&o.keyFile, "tls-key", "with -tls-cert: the `file` with its private key")
-			s.flags.StringVar(&o.nameLabels, "name-labels", "alertname", "`labels` with commas between them: the first that an alert has is its name on the phone")
-			s.flags.StringVar(&o.hostLabels, "host-labels", "host,hostname,nodename,node,instance", "`labels` with commas between them: the first that an alert has is where it comes from, without its port\n(none of them: -host)")
+			s.flags.StringVar(&o.nameLabels, "name-labels", "alertname", "`labels`, separated by commas: the first of them that an alert has is its name on the phone")
+			s.flags.StringVar(&o.hostLabels, "host-labels", "host,hostname,nodename,node,instance", "`labels`, separated by commas: the first of them that an alert has is its host on the phone, without the port\n(if it has none of them: -host)")
 			s.flags.StringVar(&o.severityLabel, "severity-label", "severity", "`label` with an alert's severity")
-			s.flags.StringVar(&o.passive, "passive", "info,none,debug,warning", "`severities` with commas between them that make no sound; all others do, and alerts without one")
+			s.flags.StringVar(&o.passive, "passive", "info,none,debug,warning", "`severities`, separated by commas, of alerts that make no sound; all other alerts make one")
 			s.flags.TextVar(&o.resolved, "resolved", priority(relayclient.Passive), "`priority` of a page that says that alerts are resolved: passive or time-sensitive")
 			s.path(&o.template, "template", "`file` with templates of Go's text/template for what the page says")
 			return func(ctx context.Context, args []string) error {
@@ -122,7 +122,7 @@ func (o alertmanagerOptions) run(ctx context.Context, s *settings) error {
 	address := listener.Addr().(*net.TCPAddr)
 	if o.isOpen() && !address.IP.IsLoopback() {
 		listener.Close()
-		return usagef("without -token, or -user and -password, -addr must be of this machine alone, such as 127.0.0.1:9099: whoever can post decides what pages")
+		return usagef("without -token, or -user and -password, -addr must be of this machine alone, such as 127.0.0.1:9099: anybody who can post could page")
 	}
 	listener = netutil.LimitListener(listener, maxWebhooks)
 	if config != nil {
@@ -148,7 +148,7 @@ func (o alertmanagerOptions) run(ctx context.Context, s *settings) error {
 		return err
 	case <-ctx.Done():
 	}
-	slog.Info("stopping when the webhooks in hand are answered")
+	slog.Info("stopping when the webhooks that have arrived are answered")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), webhookTimeout+5*time.Second)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {

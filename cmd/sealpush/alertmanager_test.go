@@ -156,7 +156,7 @@ func TestAlertmanagerRefusesWrongSettings(t *testing.T) {
 		says string
 		args []string
 	}{
-		{"whoever can post decides", []string{"-addr", ":0"}},
+		{"anybody who can post could page", []string{"-addr", ":0"}},
 		{"-user and -password go together", []string{"-user", "am"}},
 		{"-tls-cert and -tls-key go together", []string{"-tls-cert", f.settings}},
 		{"needs a token without white space", []string{"-token", "a b"}},

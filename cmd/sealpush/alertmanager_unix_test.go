@@ -27,7 +27,7 @@ func TestAlertmanagerStopsGracefully(t *testing.T) {
 	if err := process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	receiver.Await(t, "stopping when the webhooks in hand are answered")
+	receiver.Await(t, "stopping when the webhooks that have arrived are answered")
 	close(hold)
 	if status := <-answered; status != http.StatusOK {
 		t.Errorf("the webhook is answered %d", status)

@@ -9,7 +9,7 @@ import (
 func configCommand() command {
 	return command{
 		name:    "config",
-		summary: "print the settings that are in force, and where each is from",
+		summary: "print the settings in effect, and the source of each",
 		usage:   "[COMMAND]",
 		text: `Prints, as a sealpush.toml would have it, what COMMAND would use, or else what the commands share. A secret is not
 shown.`,

@@ -19,16 +19,16 @@ const exitNoReport = exitUsage
 func conformanceCommand() command {
 	return command{
 		name:    "conformance",
-		summary: "hold a relay to the contract that daemons and bridges rely on",
+		summary: "check that a relay follows the protocol that daemons and bridges rely on",
 		usage:   "[flags]",
-		text: `For a sealed relay and for a bridge's:
+		text: `For a relay of sealed alerts, and for one of bridges:
 
     sealpush conformance -url https://relay.example.com
     sealpush conformance -token-url URL -bridge-url URL -client-id ID
 
-Without a URL it holds the reference relays to it, in this process.
+Without a URL it checks the reference relays, in this process.
 
-The bridge half registers devices and pushes to them, so it wants a client that was created for it. A command line is visible
+The checks of a bridge's relay register devices and push to them: use a client that was created for this. A command line is visible
 to all users of a machine: give the client's secret in $SEALPUSH_CONFORMANCE_CLIENT_SECRET, or as client_secret in table
 [conformance] of the configuration. The same goes for a URL with credentials, $SEALPUSH_CONFORMANCE_URL.
 

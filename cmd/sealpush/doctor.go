@@ -13,7 +13,7 @@ import (
 func doctorCommand() command {
 	return command{
 		name:    "doctor",
-		summary: "check a configuration from end to end, and say what to do about what is wrong",
+		summary: "check a configuration from end to end, and say what to do about each problem",
 		usage:   "[flags]",
 		text: `A daemon's or this tool's configuration, and a bridge's:
 
@@ -39,7 +39,7 @@ that names none of them is an error.`,
 				}
 				for _, name := range []string{"relay-url", "registry", "bridge"} {
 					if s.emptied(name) {
-						return usagef("-%s is empty: is the variable set that it is taken from?", name)
+						return usagef("-%s is empty: set the variable that it is taken from", name)
 					}
 				}
 				if _, err := os.Stat(opts.registry); err != nil && s.origin["registry"] == "" {

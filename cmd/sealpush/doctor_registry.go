@@ -117,8 +117,8 @@ func checkFile(r *report, path, holds, ifMissing string) bool {
 		return false
 	}
 	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o077 != 0 {
-		r.warn("chmod 600 "+path+", owned by whoever runs the program.",
-			"mode %04o lets other users at it, and it holds %s", mode, holds)
+		r.warn("chmod 600 "+path+", owned by the user that runs the program.",
+			"mode %04o gives other users access, and it holds %s", mode, holds)
 	}
 	return true
 }
@@ -216,10 +216,10 @@ func reportPage(r *report, phone string, outcome relayclient.Outcome) {
 		r.warn("The phone has used up what the relay forwards to it in a month: look for a job that pages too much, or ask the relay's operator.",
 			"%s: the relay accepted a test alert (%d) and says %s: the phone does not ring", phone, outcome.Status, outcome.Relay)
 	case outcome.Relay != "":
-		r.warn("Test alerts are all different, and this relay takes them for copies: ask its operator.",
+		r.warn("Each test alert is different, and this relay treats it as a repetition: ask its operator.",
 			"%s: the relay accepted a test alert (%d) and says %s: the phone does not ring", phone, outcome.Status, outcome.Relay)
 	default:
-		r.warn("Look at the phone. A relay says forwarded, coalesced, suppressed or digested; is this one?",
+		r.warn("Look at the phone. A relay answers forwarded, coalesced, suppressed or digested; this server may be something else.",
 			"%s: the server accepted a test alert (%d) and does not say what becomes of it", phone, outcome.Status)
 	}
 }

@@ -37,7 +37,8 @@ const configurationText = `A flag's value is taken from the command line, or els
 sealpush.toml (~/.config/sealpush on Linux) or the system's (/etc/sealpush), in this order. Flags that commands share stand
 at the top of a file, and those of one command in a table with its name: -relay-url is relay_url and $SEALPUSH_RELAY_URL,
 and -addr of the relay command is addr in [relay] and $SEALPUSH_RELAY_ADDR. A secret can also be given as the name of a file
-that holds it: relay_url_file, $SEALPUSH_RELAY_URL_FILE. Unlike a flag, neither is in the list of processes.`
+that holds it: relay_url_file, $SEALPUSH_RELAY_URL_FILE. Unlike flags, files and variables
+are not in the list of processes.`
 
 // exitText is in the overview and in the manual page.
 const exitText = `0 means done, 1 not delivered or a check failed, 2 that a flag, an argument or the configuration is wrong. run ends with

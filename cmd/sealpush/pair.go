@@ -31,19 +31,19 @@ func pairCommand() command {
 		summary: "pair a phone: show a link, wait for the phone, compare fingerprints, send a test alert",
 		usage:   "[flags]",
 		text: `It shows a link, as a QR code and as text, waits for a phone, shows the phone's fingerprint and asks whether the phone shows
-the same: the phone is paired if you type "yes", and is told so. At last it sends a test alert. The link is good for one phone
-and ends with the command.
+the same: if you type "yes", the phone is paired, and is told so. Then it sends a test alert. The link is valid for one phone,
+until the command ends.
 
 Where the relay serves mailboxes (sealpush relay -web does), the link opens the web phone. The phone and this command leave
-each other one message at the relay, each sealed to the other's key, so neither has to reach the other. -page says where the
-page is, if that is not at the relay; -invitation is what the relay asks of a browser that subscribes.
+each other one message at the relay, each sealed to the other's key, so neither has to reach the other. -page is the
+URL of the web phone's server, if that is not the relay; -invitation is the relay's invitation, which a browser needs.
 
 Otherwise, and with -addr, -url or -tls-cert, this command serves the pairing API itself, for an app that can reach this
-machine: -url says how, where that is not at its address in the local network. A phone is paired when it comes, and anything
-but "yes" revokes it. Without -tls-cert the phone's push token travels in clear, so use that on a network that you trust, or
+machine. -url is the URL that the app uses, if that is not this machine's address in the local network. Here the phone is
+paired as soon as it connects, and revoked unless you type "yes". Without -tls-cert the phone's push token travels in clear, so use that on a network that you trust, or
 behind a tunnel or a proxy with TLS.
 
-A phone that can do neither shows its pairing request as text: paste it here, as one line.
+A phone that can reach neither the relay nor this machine shows its pairing request as text: paste it here, as one line.
 
 Without -registry the phone is paired in devices.json beside the user's sealpush.toml, and the relay's URL is kept in that
 file if it is not there yet, so that the other commands need no flags.`,
@@ -53,7 +53,7 @@ file if it is not there yet, so that the other commands need no flags.`,
 			s.registry(&o.registry)
 			s.host(&o.host)
 			s.flags.StringVar(&o.page, "page", "", "`URL` of the web phone's server, if that is not the relay's")
-			s.secretVar(&o.invitation, "invitation", "`text` that the relay asks of a browser that subscribes")
+			s.secretVar(&o.invitation, "invitation", "the relay's invitation: the `text` that a browser needs to subscribe")
 			s.flags.StringVar(&o.addr, "addr", "", "serve the pairing API on this `address`; port 0 takes a free one (default, without mailboxes: :0)")
 			s.flags.StringVar(&o.url, "url", "", "base `URL` by which the phone reaches that address (default: this machine's address)")
 			s.flags.StringVar(&o.certFile, "tls-cert", "", "serve https with the certificate in this PEM `file`")
@@ -393,7 +393,7 @@ func (o pairOptions) keep(ctx context.Context, registry *pairing.Registry, phone
 	if err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
-		phone.say(ctx, "the other side could not store it: see there")
+		phone.say(ctx, "the other side could not store it, and says why")
 		return pairing.Device{}, err
 	}
 	phone.say(ctx, "")

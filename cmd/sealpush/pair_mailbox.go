@@ -149,7 +149,7 @@ func (m *mailbox) await(ctx context.Context, report func(error)) (string, error)
 		case err == nil && answer.status == http.StatusNoContent:
 			reported = false
 		case err == nil && answer.status == http.StatusNotFound:
-			return "", errors.New("the mailbox is gone: its ten minutes are over, or the relay has started anew")
+			return "", errors.New("the mailbox is gone: its ten minutes are over, or the relay was restarted")
 		case err == nil && answer.status < 500 && answer.status != http.StatusTooManyRequests:
 			return "", fmt.Errorf("the relay does not hand over what is in the mailbox: %w", answer)
 		default:

@@ -350,7 +350,7 @@ func TestPairWithARelayThatLies(t *testing.T) {
 		"a page":              {write(200, "<html>Welcome</html>"), "what came is not sealed to this link"},
 		"nothing":             {write(200, ""), "what came is not sealed to this link"},
 		"without end":         {write(200, strings.Repeat("A", 1<<20)), "what came is not sealed to this link"},
-		"no such mailbox":     {write(404, ""), "the mailbox is gone: its ten minutes are over, or the relay has started anew"},
+		"no such mailbox":     {write(404, ""), "the mailbox is gone: its ten minutes are over, or the relay was restarted"},
 		"not the opener's":    {write(401, `{"error":"this \u001b[2J is not yours"}`), "does not hand over what is in the mailbox: the relay answered 401: this \ufffd"},
 		"sent somewhere else": {write(302, ""), "the relay answered 302 Found"},
 	} {

@@ -20,13 +20,13 @@ import (
 func phoneCommand() command {
 	return command{
 		name:    "phone",
-		summary: "play a phone: pair with a daemon and print the alerts that it decrypts",
+		summary: "simulate a phone: pair with a daemon and print the alerts that it decrypts",
 		usage:   "[flags]",
-		text: `It makes a key, pairs with the daemon, fetches what the reference relay has for it, and prints what it decrypts. Without
+		text: `It makes a key, pairs with the daemon, fetches its alerts from the reference relay, and prints them decrypted. Without
 flags it pairs with examples/daemon on this machine.
 
-Compare the fingerprint that it prints with the one that the daemon shows: when they are the same, nobody has put a key of
-their own in between. Control-C stops it. The key stays in phone.json in -state, so that a phone that is started again is
+Compare the fingerprint that it prints with the one that the daemon shows: when they are the same, nobody in between
+has replaced the key. Control-C stops it. The key stays in phone.json in -state, so that a phone that is started again is
 paired already.`,
 		setup: func(s *settings) runFunc {
 			var opts phoneOptions

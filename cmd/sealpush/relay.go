@@ -37,22 +37,22 @@ type relayOptions struct {
 func relayCommand() command {
 	return command{
 		name:    "relay",
-		summary: "run both reference relays, or a small self-hosted one for browsers and for Apple's phones",
+		summary: "run a self-hosted relay for browsers and iPhones, or two reference relays to try things with",
 		usage:   "[flags]",
-		text: `It runs both relays, and the token service of one of them, on a single port and with everything in memory. It prints where
-each is, a [push_relay] table for a bridge's common.toml, and the curl lines of a test by hand, ready to be pasted. GET / says
-what arrived. No phone is woken: the relays play Apple's and Google's part themselves, and sealpush phone fetches its alerts
-at /inbox. Control-C stops it.
+		text: `Without -web and -apns-key it runs two reference relays, one for sealed alerts and one for bridges with its token service, on
+one port and in memory. It prints their URLs, a [push_relay] table for a bridge's common.toml, and curl commands to test them.
+GET / lists what arrived. No real phone is woken: the relays simulate Apple's and Google's services, and sealpush phone
+fetches its alerts at /inbox. Control-C stops it.
 
-With -web the sealed relay is a real one, small and self-hosted, which pages browsers by Web Push. It serves the web phone at
-/phone, and what that and sealpush pair need: subscriptions and mailboxes. Subscriptions, keys and what the relay remembers
-are in a file in -state, so that a restart loses nobody. A link with the invitation lets a browser subscribe; it is printed on
+With -web it is a self-hosted relay for sealed alerts that pages browsers by Web Push. It serves the web phone at /phone, and
+the subscriptions and mailboxes that the web phone and sealpush pair use. Subscriptions, keys and what the relay remembers are
+in a file in -state, so that phones stay paired when it restarts. A link with the invitation lets a browser subscribe; it is printed on
 a terminal, or with -show-invitation. Browsers subscribe over https only, or on the same machine: put TLS in front, and give
 its address with -url.
 
     sealpush relay -web -url https://relay.example
 
-With a key of Apple's it forwards to Apple's phones, with or without -web:
+With an APNs key of Apple it forwards to iPhones, with or without -web:
 
     sealpush relay -apns-key AuthKey_ABC1234567.p8 -apns-team DEF7654321 -topic com.example.app`,
 		setup: func(s *settings) runFunc {
@@ -60,7 +60,7 @@ With a key of Apple's it forwards to Apple's phones, with or without -web:
 			s.flags.StringVar(&opts.addr, "addr", "127.0.0.1:8080", "`address` to listen on; port 0 takes a free one")
 			s.flags.StringVar(&opts.baseURL, "url", "", "base `URL` by which others reach that address (default: the address itself)")
 			s.flags.StringVar(&opts.clientID, "client", "bridge-home-office", "without -web: `id` of the bridge that may push")
-			s.flags.StringVar(&opts.metrics, "metrics", "", "`address` on which to serve Prometheus GET /metrics, apart from all others (default: nowhere)")
+			s.flags.StringVar(&opts.metrics, "metrics", "", "separate `address` on which to serve GET /metrics for Prometheus (default: none)")
 			opts.apple.addFlags(s.flags)
 			opts.web.addFlags(s)
 			return func(ctx context.Context, args []string) error {

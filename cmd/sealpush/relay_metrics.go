@@ -63,11 +63,11 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(&text, "# HELP %s %s\n# TYPE %[1]s %[3]s\n", name, help, kind)
 	}
 	m.mu.Lock()
-	family("sealpush_relay_posts_total", "counter", "Posts that were answered, by what became of them.")
+	family("sealpush_relay_posts_total", "counter", "Posts that were answered, by result.")
 	for _, result := range slices.Sorted(maps.Keys(m.posts)) {
 		fmt.Fprintf(&text, "sealpush_relay_posts_total{result=%q} %d\n", result, m.posts[result])
 	}
-	family("sealpush_relay_forwards_total", "counter", "Alerts and digests that were handed to the push service, by how that ended.")
+	family("sealpush_relay_forwards_total", "counter", "Alerts and digests that were sent to the push service, by result.")
 	for _, key := range slices.SortedFunc(maps.Keys(m.forwards), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
 		fmt.Fprintf(&text, "sealpush_relay_forwards_total{operation=%q,result=%q} %d\n", key[0], key[1], m.forwards[key])
 	}
@@ -77,7 +77,7 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	m.pushedSeconds.write(&text, "sealpush_relay_forward_duration_seconds")
 	m.mu.Unlock()
 	if m.devices != nil {
-		family("sealpush_relay_devices", "gauge", "Devices that the relay remembers now: those of the last half hour, usually.")
+		family("sealpush_relay_devices", "gauge", "Devices that the relay remembers at this moment: usually those of the last half hour.")
 		fmt.Fprintf(&text, "sealpush_relay_devices %d\n", m.devices())
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")

@@ -40,13 +40,13 @@ func (o *web) addFlags(s *settings) {
 	s.flags.BoolVar(&o.on, "web", false, "page browsers by Web Push: serve the web phone, subscriptions and mailboxes, with state that survives a restart")
 	s.secretVar(&o.state, "state", "with -web: the `directory` for keys, subscriptions and what the relay remembers, or the postgres:// URL of a database (default: "+defaultStateText+")")
 	s.paths["state"] = stateBeside
-	s.secretVar(&o.invitation, "invitation", "with -web: the `text` that a browser needs to subscribe, of 16 characters or more (default: one that is made once)")
+	s.secretVar(&o.invitation, "invitation", "with -web: the `text` that a browser needs to subscribe, of 16 characters or more (default: one that is generated once and kept)")
 	s.flags.BoolVar(&o.showInvitation, "show-invitation", false, "with -web: print the link with the invitation even where standard output is no terminal")
 	s.flags.StringVar(&o.contact, "contact", "", "with -web: a mailto: or https: `address` at which push services find you on the internet (default: -url)")
 	s.flags.StringVar(&o.services, "push-service", "", "with -web: further push services, besides Google's, Mozilla's, Apple's and Microsoft's: `hosts`, separated by commas")
 	s.flags.StringVar(&o.networks, "push-network", "", "with -web: private `networks` in which a push service may be, such as 10.1.0.0/16, separated by commas")
 	s.flags.StringVar(&o.origins, "page-origin", "", "with -web: `origins` of pages that are served elsewhere and may subscribe here, separated by commas")
-	s.flags.StringVar(&o.proxies, "proxy", "127.0.0.0/8,::1/128", "with -web: `networks` of the proxies whose X-Forwarded-For says who asks, separated by commas")
+	s.flags.StringVar(&o.proxies, "proxy", "127.0.0.0/8,::1/128", "with -web: `networks` of the proxies whose X-Forwarded-For gives the client's address, separated by commas")
 }
 
 // stateBeside is a state that a file in dir names: a directory is relative to that one.

@@ -46,23 +46,23 @@ front of any line of a crontab:
 
     17 3 * * * sealpush run -name backup -- /usr/local/bin/backup
 
-The page ends with the last lines of standard error if the command wrote any, else with those of standard output. It has
-the name that -name gives, or the base name of CMD; arguments may hold secrets, and are in no page.
+The page ends with the last lines of standard error if the command wrote any, else with those of standard output. Its name
+is that of -name, or the base name of CMD. Arguments may hold secrets, and are never sent.
 
-Whatever is wrong with the relay, the registry or the configuration, the command runs. Standard error says so before it
-runs, and again when there would have been a page. Without a command, or with a flag that is wrong, nothing runs and the
-exit code is 2. A command that is not there ends with 127, one that cannot be executed with 126, one that a signal ended
-with 128 and the signal's number.
+The command runs even if the relay, the registry or the configuration cannot be used. Standard error says so before it
+runs, and again when an alert would have been sent. Without a command, or with a flag that is wrong, nothing runs and the
+exit code is 2. The exit code is 127 if the command does not exist, 126 if it cannot be executed, and 128 plus the signal's
+number if a signal ended it.
 
 While a relay cannot be reached, run waits for it, for as long as -patience says. A signal ends that wait, and the exit
-code is still the command's. With -spool, what could not be posted goes out with the next run that has the same spool,
-with the time at which it was built: a phone shows an alert that is older than ten minutes as an outdated one. The spool
-holds sealed alerts and push tokens, at most 100 of them for 24 hours, and never one of which the relay may have seen a
-byte. What was being posted when run was killed is reported by the next run, and not posted again.
+code is still the command's. With -spool, an alert that could not be posted is kept, and posted by the next run that has the
+same spool. It keeps the time at which it was built: a phone shows an alert that is older than ten minutes as outdated. The
+spool holds sealed alerts and push tokens, at most 100 alerts for 24 hours, and none of which the relay may have received a
+part. An alert that was being posted when run was killed is reported by the next run, and not posted again.
 
 ` + terminalText + `
-What the command leaves running in the background is not waited for: send its output to a file. -timeout
-ends the command alone, with SIGTERM and 10 seconds later with SIGKILL, and not what it has started.
+run does not wait for processes that the command leaves in the background: send their output to a file. -timeout
+ends only the command, with SIGTERM and 10 seconds later with SIGKILL, and not the processes that it has started.
 
 The variables SEALPUSH_… are not in the command's environment unless -keep-env is given.`,
 		ownSignals: true,
@@ -76,9 +76,9 @@ The variables SEALPUSH_… are not in the command's environment unless -keep-env
 			s.flags.BoolVar(&o.onInterrupt, "on-interrupt", false, "page when the user has ended the command with Ctrl-C, too")
 			s.flags.BoolVar(&o.quiet, "quiet", false, "print the command's output only when it fails, as chronic does")
 			s.flags.DurationVar(&o.timeout, "timeout", 0, "end the command after this `time`, and say so in the page")
-			s.flags.DurationVar(&o.lateAfter, "late-after", 0, "page when the command has been running for this `time`; it goes on")
+			s.flags.DurationVar(&o.lateAfter, "late-after", 0, "page when the command has been running for this `time`; the command goes on")
 			s.flags.Var(choice{&o.tailOf, []string{tailProtocol, tailStdout, tailStderr, tailBoth}}, "tail",
-				"`stream` whose end the phone shows: stdout, stderr or both\n(default: stderr if the command wrote to it, else stdout)")
+				"`stream` whose last lines the phone shows: stdout, stderr or both\n(default: stderr if the command wrote to it, else stdout)")
 			s.spool(&o.pager.spool)
 			s.path(&o.state, "state", "`directory` for what -on recovery remembers of each job (default: "+defaultStateText+")")
 			s.flags.BoolVar(&o.keepEnv, "keep-env", false, "leave the variables SEALPUSH_… in the command's environment")

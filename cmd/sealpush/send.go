@@ -100,7 +100,7 @@ func (o sendOptions) run(ctx context.Context, s *settings) error {
 	for _, outcome := range outcomes {
 		if outcome.Relay == relayclient.Coalesced { // package relayclient logs the others that do not ring
 			p.say("phone %s does not show this alert: within the last 75 seconds the relay got one with the same %s, "+
-				"so it takes this one for a repetition", outcome.DeviceID, identity(alert))
+				"so it treats this one as a repetition", outcome.DeviceID, identity(alert))
 		}
 	}
 	if o.verbose {

@@ -53,7 +53,7 @@ func newSettings(c command) *settings {
 	}
 	s.flags.SetOutput(io.Discard)
 	s.run = c.setup(s)
-	s.flags.StringVar(&s.config, "config", "", "`file` with settings, which count more than those in the files of the user and the system (or $"+configVariable+")")
+	s.flags.StringVar(&s.config, "config", "", "`file` with settings, which take precedence over those in the files of the user and the system (or $"+configVariable+")")
 	return s
 }
 

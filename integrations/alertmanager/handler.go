@@ -64,7 +64,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if h.browsers.Check(r) != nil {
-		h.refuse(w, r, http.StatusForbidden, errors.New("a page of another site may not page"))
+		h.refuse(w, r, http.StatusForbidden, errors.New("a web page of another site may not post webhooks"))
 		return
 	}
 	if r.Method != http.MethodPost && r.Method != http.MethodPut {
@@ -74,7 +74,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if h.config.open && (r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "") {
 		// The page of a name that now leads to this machine (DNS rebinding) is one of the same site to its browser.
-		h.refuse(w, r, http.StatusForbidden, errors.New("a page in a browser may not page: webhooks are posted here"))
+		h.refuse(w, r, http.StatusForbidden, errors.New("a web page in a browser may not post webhooks"))
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), h.config.timeout)
@@ -142,7 +142,7 @@ func (h *Handler) read(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	}
 	alert, err := h.config.page(g)
 	if err != nil {
-		h.log().LogAttrs(ctx, slog.LevelWarn, "a template failed, so the page says what it would say without", slog.String("name", alert.Name), slog.Any("error", err))
+		h.log().LogAttrs(ctx, slog.LevelWarn, "a template failed, so the page has the default text", slog.String("name", alert.Name), slog.Any("error", err))
 	}
 	alert.RunID = h.runs.of(g)
 	p := groupPage{

@@ -45,7 +45,7 @@ func newConfig(opts []Option) (*config, error) {
 		}
 	}
 	if secured := !c.token.IsZero() || !c.password.IsZero(); secured == c.open {
-		return nil, errors.New("alertmanager: New needs WithBearerToken or WithBasicAuth, or else WithoutAuth: whoever can post decides what pages")
+		return nil, errors.New("alertmanager: New needs WithBearerToken or WithBasicAuth, or else WithoutAuth: anybody who can post could page")
 	}
 	return c, nil
 }

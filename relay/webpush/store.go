@@ -43,7 +43,7 @@ func (s Stored) Ended() bool { return s.Subscription.Endpoint.IsZero() }
 // Errors of a [Store].
 var (
 	ErrNotFound  = errors.New("webpush: no such subscription")
-	ErrStoreFull = errors.New("webpush: as many subscriptions are kept as there may be")
+	ErrStoreFull = errors.New("webpush: the store has no room for another subscription")
 )
 
 // endedLife is how long a subscription that has ended is kept for its browser.

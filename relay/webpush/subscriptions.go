@@ -357,14 +357,14 @@ func (s *Subscriptions) delete(ctx context.Context, bearer, deviceToken string) 
 
 func uninvited() *reply {
 	return &reply{status: http.StatusUnauthorized, bearer: true,
-		Error: "to subscribe takes the relay's invitation: ask its operator for the link"}
+		Error: "subscribing needs the relay's invitation: ask its operator for the link"}
 }
 
 // failed says what an error of the store means.
 func (s *Subscriptions) failed(err error) *reply {
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return refuse(http.StatusNotFound, "there is no such subscription, or its secret is another: subscribe anew")
+		return refuse(http.StatusNotFound, "there is no such subscription, or its secret is wrong: subscribe again")
 	case errors.Is(err, ErrStoreFull):
 		s.log().Warn("webpush: no room for another subscription", "limit", s.limit)
 		return refuse(http.StatusInsufficientStorage, "the relay serves as many phones as it can")
