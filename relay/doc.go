@@ -1,5 +1,5 @@
-// Package relay has the servers that stand between a daemon or a bridge and the phones, as HTTP handlers for a program
-// of your own:
+// Package relay has the servers between daemons or bridges and the push services, as HTTP handlers for a program of
+// your own:
 //
 //   - [New] makes the sealed relay. Daemons post sealed alerts to it, each for one device; it forwards them to a push
 //     service and cannot read them.
@@ -28,25 +28,25 @@
 // package of its own with a [Forwarder]: it decides what a device token looks like, and makes its message from an
 // [Envelope].
 //
-// A relay decides by a [Policy] and what it remembers of each device, which is a [State]: in memory, or in a database
-// for relays that must survive a restart or be more than one.
+// A [Policy] says how often a device may be paged. What a relay remembers of each device for that is kept in a [State]:
+// in memory, or in a database if it must survive a restart or if several relays share it.
 //
 // # What the sealed relay answers
 //
 // Envelopes are posted to the path "/". Every answer is JSON with "v":1. What is accepted is answered 202 with an
-// outcome: "forwarded", "coalesced" with a page that was just forwarded, "suppressed" because the same alert comes
-// again and again, or "digested" because the device's quota is used up (see [Policy]). Anything else has an error,
-// whose first word is the member of the envelope that is wrong: 400. Further answers are 408 for a body that takes more
-// than 10 s to arrive, 410 for a device token that is dead, 413 for a body over 8192 bytes, 429 with Retry-After for a
-// device that is paged too often, 502 when the push service did not take the message, and 503 when the relay keeps
-// count of as many devices as it may.
+// outcome: "forwarded", "coalesced" with a page that was just forwarded, "suppressed" because the same alert is
+// repeated often, or "digested" because the device's quota is used up (see [Policy]). An invalid envelope is answered
+// 400 with an error text, whose first word is the member that is wrong. Further answers are 408 for a body that takes
+// more than 10 s to arrive, 410 for a device token that is dead, 413 for a body over 8192 bytes, 429 with Retry-After
+// for a device that is paged too often, 502 when the push service did not take the message, and 503 when the state has
+// no room for another device.
 //
 // # What the services for bridges answer
 //
 // The push relay and the token service answer as the deployed ones do: paths, member names and the word "Bearer" are
-// exact, a method or path that there is not is 404, and every answer is JSON with "ok", or a token. Where they are
+// exact, unknown methods and paths are answered 404, and every answer is JSON with "ok", or a token. Where they are
 // stricter by default there is an option: [WithMaxBody], [WithPushData], [WithOutageStatus]. Further answers are 408
-// and 413 as above, 409 for the device of a client that has as many as it may ([WithMaxDevices]), and 429 with
+// and 413 as above, 409 for another device of a client that has the maximum number ([WithMaxDevices]), and 429 with
 // Retry-After for a client that asks for many tokens at once. docs/security.md has a table of what bounds the work and
 // the memory that a client can cause.
 //

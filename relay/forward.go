@@ -32,8 +32,8 @@ type Digester interface {
 	ForwardDigest(ctx context.Context, device secret.Text) error
 }
 
-// A Finder is a [Forwarder] that keeps the devices that there are. A relay with a policy asks it before anything else, so
-// that whoever posts for made-up devices costs the relay a look-up, and leaves nothing in its [State].
+// A Finder is a [Forwarder] that knows which devices exist. A relay with a policy asks it first, so that posts for
+// made-up devices cost the relay one look-up each, and leave nothing in its [State].
 type Finder interface {
 	Forwarder
 	// Find returns nil for a device, by its name, that Forward may reach, or where that is not known, and an error as

@@ -38,7 +38,7 @@ const (
 	mailboxRate, mailboxBurst, mailboxOpening = 1, 60, 6
 )
 
-// Mailboxes are where a phone and a program that cannot reach each other leave one message each, to be paired
+// Mailboxes let a phone pair with a program that it cannot reach: each leaves one message for the other
 // (docs/protocol.md, "Pairing through the relay"). They are an [http.Handler], which an operator mounts at /mailboxes/
 // of the relay's origin:
 //
@@ -49,16 +49,16 @@ const (
 //	GET    /mailboxes/{id}/answer   200 with the message, or 204 when none came within 25 s
 //	DELETE /mailboxes/{id}          204
 //
-// An id is 32 lower-case hexadecimal digits, at random, which the program that opens the mailbox chooses. Whoever knows
-// it may leave the request and read the answer. Opening, reading the request, answering and deleting take a bearer
-// token: the opener's own secret, of 22 to 128 characters, of which a hash is kept. A message is base64 of at most
-// [MaxMailboxMessage] bytes; the relay cannot open what is sealed in it. Reading takes nothing away, so that an answer
-// that was lost on its way can be fetched again.
+// An id is 32 random lower-case hexadecimal digits, chosen by the program that opens the mailbox. Anybody who knows it
+// may leave the request and read the answer. Opening, reading the request, answering and deleting take a bearer token:
+// the opener's own secret, of 22 to 128 characters, of which a hash is kept. A message is base64 of at most
+// [MaxMailboxMessage] bytes; the relay cannot open what is sealed in it. Reading does not delete a message, so that it
+// can be fetched again if the response was lost.
 //
 // Mailboxes are in memory, and each is gone ten minutes after it was opened. The other answers are {"error":text}: 400
 // for a wrong message or secret, 401 for another secret than the opener's, 403 for a page of another site (see
-// [WithMailboxOrigins]), 404 for a mailbox that there is not, 405, 408, 413, and 429 with Retry-After for an address
-// that asks too often (see [WithClientAddress]) or a message that four requests already wait for.
+// [WithMailboxOrigins]), 404 for an unknown mailbox, 405, 408, 413, and 429 with Retry-After for an address that asks
+// too often (see [WithClientAddress]) or a message that four requests already wait for.
 //
 // Its server's WriteTimeout must be longer than 25 s.
 type Mailboxes struct {
@@ -129,9 +129,9 @@ func WithMaxMailboxes(n int) MailboxOption {
 	}
 }
 
-// WithClientAddress sets how the address of a client is found, by which its requests are counted: that of the
-// connection unless it is set. Behind a proxy it reads the header that the proxy sets, and nobody else can. Requests
-// call it at the same time.
+// WithClientAddress sets the function that finds a client's address; requests are limited by it. The default is the
+// address of the connection. Behind a proxy, the function should read a header that only the proxy can set. It is
+// called by several goroutines at once.
 func WithClientAddress(addressOf func(*http.Request) string) MailboxOption {
 	return func(c *mailboxConfig) error {
 		if addressOf == nil {

@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// A State keeps what a relay has to know of each device from one post to the next: what was forwarded, what cools, what
-// is left of its rate and its quota. It is called by many goroutines at once, and by the relays of several processes if
-// they share it.
+// A State keeps what a relay has to know of each device from one post to the next: what was forwarded, which alerts are
+// suppressed, and what is left of its rate and its quota. It is called by many goroutines at once, and by the relays of
+// several processes if they share it.
 //
 // [NewMemoryState] is the default: it forgets everything when the process ends, which costs a repeated page at worst.
 // [NewSQLState] is for relays that must survive a restart, or be more than one process.
 type State interface {
 	// Update replaces the record under key by what change makes of it, as one step: no other Update of that key comes
 	// in between. Record is nil where none is kept, and change returns nil where none is needed any more; until is when
-	// the record may be forgotten. The state may call change more than once; it has no effect but its result, and takes
-	// no time. A record that stays as it was need not be written.
+	// the record may be forgotten. The state may call change more than once; change has no side effects and does not
+	// block. A record that stays as it was need not be written.
 	//
 	// A key is 32 hex digits, made from a device token that it does not reveal. Now is the relay's clock. An error
 	// means that nothing was changed, or that nobody knows whether it was; [ErrStateFull] means that there is no room

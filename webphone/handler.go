@@ -1,13 +1,13 @@
-// Package webphone is a phone for whoever has no app: a page whose service worker is woken by Web Push, opens the
-// sealed alert on the device, and shows it. A relay mounts its handler:
+// Package webphone serves the web phone: a web page that receives alerts without an app. Web Push wakes its service
+// worker, which decrypts the sealed alert on the device and shows it. A relay mounts its handler:
 //
 //	mux.Handle("/phone/", webphone.Handler())
 //
 // The page looks for the relay's subscriptions and mailboxes at /subscriptions and /mailboxes of its own origin. It
-// must be served over https, or on this machine: browsers have no service workers otherwise.
+// must be served over https, or on this machine: otherwise browsers do not allow service workers.
 //
-// Whoever serves the page could serve another one and read the alerts. So the owner of the daemons serves it, and a
-// relay only where both have one owner.
+// The server of the page could send a changed one that reads the alerts. So the owner of the daemons should serve it,
+// and a relay only if relay and daemons have one owner.
 package webphone
 
 import (

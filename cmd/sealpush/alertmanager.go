@@ -88,7 +88,7 @@ an .Alert, with the names that Alertmanager's own templates have:
 	}
 }
 
-// run serves until ctx ends, and then finishes the webhooks in hand.
+// run serves until ctx ends, and then finishes the webhooks that have arrived.
 func (o alertmanagerOptions) run(ctx context.Context, s *settings) error {
 	opts, err := o.options()
 	if err != nil {
@@ -157,7 +157,7 @@ func (o alertmanagerOptions) run(ctx context.Context, s *settings) error {
 	return nil
 }
 
-// isOpen reports whether nobody has to say who they are.
+// isOpen reports whether webhooks need no credentials.
 func (o alertmanagerOptions) isOpen() bool { return o.token == "" && o.password == "" }
 
 // options are those of the package, or what is wrong with them.
@@ -194,7 +194,7 @@ func (o alertmanagerOptions) options() ([]alertmanager.Option, error) {
 	return opts, nil
 }
 
-// list splits what has commas in between.
+// list splits a text at commas.
 func list(text string) []string {
 	var parts []string
 	for part := range strings.SplitSeq(text, ",") {

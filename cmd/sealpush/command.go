@@ -15,8 +15,8 @@ type command struct {
 	text       string // what help says below that: paragraphs, with an empty line between two
 	ownSignals bool   // the command deals with SIGINT and SIGTERM; for the others, they end the context
 
-	// lenient commands run with what is right of a configuration; what is wrong with it is in settings.wrong. A flag
-	// whose value is missing has an empty one.
+	// lenient commands run even if the configuration has errors: they use the valid part, and the errors are in
+	// settings.wrong. A flag without a value gets an empty one.
 	lenient bool
 
 	// setup declares the command's flags and returns what runs once they have their values.
@@ -36,8 +36,9 @@ func find(name string) (command, bool) {
 	return all[i], true
 }
 
-// withEmptyValues puts back what a shell leaves out of -relay-url $URL when the variable is not set: the next flag, or
-// the "--", would be taken for the URL. So a value that starts with "-" has to be written as -name=-value.
+// withEmptyValues adds an empty value after a flag that has none, such as -relay-url $URL when the variable is not set:
+// otherwise the next flag, or the "--", would be taken as the URL. So a value that starts with "-" has to be written as
+// -name=-value.
 func withEmptyValues(flags *flag.FlagSet, args []string) []string {
 	var filled []string
 	for i := 0; i < len(args); i++ {

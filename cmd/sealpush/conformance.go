@@ -13,7 +13,7 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// exitNoReport is for checks that could not be made, or not all of them.
+// exitNoReport is the exit code when not all checks could be made.
 const exitNoReport = exitUsage
 
 func conformanceCommand() command {

@@ -57,7 +57,7 @@ from then on, and rename changes what it is called.`,
 	}
 }
 
-// phones are those of a registry that is there.
+// phones returns the phones of a registry, which must exist.
 type phones struct {
 	from     *source
 	readOnly *pairing.Registry
@@ -175,7 +175,7 @@ func (p *phones) rename(ctx context.Context, id, name string) error {
 	return err
 }
 
-// withList says where to find an id.
+// withList adds to an error how to list the ids.
 func withList(err error) error {
 	if errors.Is(err, pairing.ErrUnknownDevice) {
 		return fmt.Errorf("%w: 'sealpush devices' lists the ids", err)

@@ -63,8 +63,8 @@ that names none of them is an error.`,
 	}
 }
 
-// nothingToCheck says why the reference setup is no answer to somebody whose settings name nothing to check: there is a
-// file with settings, or nobody knows where the user's is.
+// nothingToCheck returns an error if the settings name nothing to check and the reference setup would be misleading:
+// there is a file with settings, or the place of the user's file is unknown.
 func (s *settings) nothingToCheck() error {
 	_, err := os.UserConfigDir()
 	switch {
@@ -142,8 +142,8 @@ type finding struct {
 	ToDo   string `json:"toDo,omitempty"`
 }
 
-// A report prints findings as they come, so that a check that takes long is seen to come after those that did not.
-// Nothing that it is told may hold a secret.
+// A report prints each finding at once, so that the user sees progress while a check takes long. Nothing that it is
+// told may hold a secret.
 type report struct {
 	out      io.Writer
 	quiet    bool // until the end, which is then JSON

@@ -21,7 +21,8 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// checkBridge goes the way of a bridge's notification, and stops before the notification unless it is asked for.
+// checkBridge makes the requests of a bridge's notification in order. It sends the notification itself only if asked
+// to.
 func checkBridge(ctx context.Context, r *report, path string, page bool) {
 	r.begin("Bridge configuration")
 	config, ready := loadBridge(r, path)
@@ -122,8 +123,8 @@ func checkHealth(ctx context.Context, r *report, base, name string, secrets ...s
 	return true
 }
 
-// checkAdmission asks the relay to forget a device that was never registered, which it does for whoever has a token
-// that it takes.
+// checkAdmission asks the relay to unregister a device that was never registered. The relay answers that with success
+// if it accepts the token.
 func checkAdmission(ctx context.Context, r *report, client *bridge.Client) bool {
 	madeUp := make([]byte, 32)
 	rand.Read(madeUp)
@@ -168,7 +169,7 @@ func bridgeAdvice(err error) string {
 	return networkAdvice(err)
 }
 
-// refreshMargin is with how little left a token is fetched anew (bridge push, "JWT Acquisition").
+// refreshMargin is how long before its end a token is replaced (bridge push, "JWT Acquisition").
 const refreshMargin = time.Minute
 
 // checkToken fetches one token and says whether a relay can be expected to take it.
@@ -201,7 +202,7 @@ func checkToken(ctx context.Context, r *report, config bridge.Config) bool {
 	return true
 }
 
-// isTokenService asks for a token with a client that nobody has made, which a token service refuses as such. The
+// isTokenService asks for a token with an unknown client, which a token service refuses in a recognisable way. The
 // bridge's own secret goes nowhere but to token_url.
 func isTokenService(ctx context.Context, base string) bool {
 	source, err := pushauth.NewSource(pushauth.Credentials{
@@ -235,8 +236,8 @@ func checkLifetime(r *report, token pushauth.Token) {
 	}
 }
 
-// checkShape reads the token's claims, unverified: the signature is the relay's business. Relays take RS256 alone, and
-// find the key by its id.
+// checkShape reads the token's claims, unverified: the relay verifies the signature. Relays accept only RS256, and find
+// the key by its id.
 func checkShape(r *report, value string, config bridge.Config) {
 	const operator = "Ask the token service's operator: relays refuse such tokens."
 	var claims struct {

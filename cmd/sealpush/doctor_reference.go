@@ -23,8 +23,8 @@ const yours = `To check your own:
 
 With -page it also sends test alerts.`
 
-// fillIn names something to check when nothing was: what examples/daemon and sealpush phone keep, or else a reference
-// setup. It says what that is.
+// fillIn chooses what to check when the settings name nothing: what examples/daemon and sealpush phone keep, or else a
+// reference setup. It says what that is.
 func (o *doctorOptions) fillIn(ctx context.Context) (what string, cleanUp func(), err error) {
 	if dir, err := state.Dir(); err == nil {
 		path := filepath.Join(dir, "devices.json")

@@ -20,7 +20,7 @@ import (
 )
 
 // checkRelay asks a relay for sealed alerts without paging anybody: it posts an envelope with nothing in it, which
-// every relay has to refuse (relay protocol, "Responses"). It says whether that shows what answers there not to be a
+// every relay has to refuse (relay protocol, "Responses"). It reports whether the answer shows that the server is not a
 // relay.
 func checkRelay(ctx context.Context, r *report, relayURL string) (otherServer bool) {
 	r.begin("Relay for sealed alerts")
@@ -60,7 +60,7 @@ func checkRelay(ctx context.Context, r *report, relayURL string) (otherServer bo
 	return a.status/100 == 2
 }
 
-// nothingThere is the status of a path with nothing of ours at it.
+// nothingThere is the status of a path without a handler.
 func nothingThere(status int) bool {
 	return status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusGone
 }
@@ -141,8 +141,8 @@ type reply struct {
 	text   string // the start of the body, fit to print
 }
 
-// reach makes one request and reports what stands between here and the answer: name, connection, certificate, clock. It
-// does not judge the answer. The secrets are cut out of what others say.
+// reach makes one request and reports problems on the way to the server: name, connection, certificate, clock. It does
+// not judge the answer. The secrets are cut out of what others say.
 func reach(r *report, req *http.Request, secrets ...string) (reply, bool) {
 	if host := req.URL.Hostname(); req.URL.Scheme == "http" && !isLoopback(host) {
 		r.warn("Use https: push tokens, credentials and bearer tokens travel in clear.", "plain http to another machine")
@@ -188,7 +188,7 @@ func (a reply) String() string {
 	return text
 }
 
-// reportCertificate looks at one that was verified already.
+// reportCertificate reports on a certificate that was already verified.
 func reportCertificate(r *report, state *tls.ConnectionState) {
 	left := time.Until(state.PeerCertificates[0].NotAfter)
 	text := fmt.Sprintf("%s, certificate good for %d days", tls.VersionName(state.Version), int(left.Hours()/24))

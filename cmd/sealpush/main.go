@@ -1,6 +1,6 @@
 // Sealpush pages phones from a shell: it pairs them, runs commands and reports the ones that fail, checks a setup, and
-// plays a relay and a phone to try it all with. "sealpush help" lists its commands; each is described in the file that
-// is named for it.
+// simulates a relay and a phone to try everything with. "sealpush help" lists its commands; each is described in the
+// file that is named for it.
 package main
 
 import (
@@ -19,7 +19,7 @@ const (
 	exitUsage  = 2 // a flag, an argument or the configuration is wrong
 )
 
-// commands are all that the tool can do, in the order in which help lists them.
+// commands are all commands, in the order in which help lists them.
 func commands() []command {
 	return []command{
 		pairCommand(), devicesCommand(), runCommand(), sendCommand(), alertmanagerCommand(),
@@ -85,7 +85,7 @@ func (c command) exitCode(args []string) int {
 	return exitFailed
 }
 
-// An exitError ends the process with a code, when all is said.
+// An exitError ends the process with a code and prints nothing.
 type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }

@@ -93,7 +93,7 @@ func (p *pager) close() {
 
 func (p *pager) say(format string, args ...any) { say(p.command, format, args...) }
 
-// look says why a page would reach nobody, if it would.
+// look returns an error if an alert could reach nobody.
 func (p *pager) look(timeout time.Duration) error {
 	if p.err != nil {
 		return p.err
@@ -171,7 +171,7 @@ func (p *pager) page(ctx context.Context, alert payload.Alert) (outcomes []relay
 	return outcomes, accepted
 }
 
-// post posts what is sealed, and does with each entry of the spool what has to be done. An entry may be nil.
+// post posts sealed alerts, and removes or keeps their entries of the spool. An entry may be nil.
 func (p *pager) post(ctx context.Context, client *relayclient.Client, sealed []relayclient.Sealed, entries []*spooled) []relayclient.Outcome {
 	outcomes := client.Post(ctx, sealed, func(i int) error {
 		if err := ctx.Err(); err != nil {

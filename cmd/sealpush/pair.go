@@ -104,7 +104,7 @@ func (s *settings) keepRelayURL(relay string) error {
 	return nil
 }
 
-// sayOtherRelay says so if the other commands, without flags, post to another relay than this one.
+// sayOtherRelay warns if the other commands, without flags, post to another relay than this one.
 func sayOtherRelay(path, relay string) {
 	others := newSettings(sendCommand())
 	if err := others.parse(nil, os.Getenv); err != nil {
@@ -153,7 +153,7 @@ func (o *pairOptions) complete(s *settings) (err error) {
 	return nil
 }
 
-// direct reports whether the phone is asked to come to this machine.
+// direct reports whether the phone connects to this machine.
 func (o *pairOptions) direct() bool { return o.addr != "" || o.url != "" || o.certFile != "" }
 
 // run pairs one phone.
@@ -209,12 +209,12 @@ func (o pairOptions) run(ctx context.Context) error {
 	return nil
 }
 
-// A guest is a phone that has come to be paired.
+// A guest is a phone that has asked to be paired.
 type guest struct {
 	request pairing.Request
 	device  pairing.Device // what is in the registry already, by the pairing API; the zero Device otherwise
 
-	// tell tells the phone whether it is paired, and why not. It is nil for a phone that nobody can tell.
+	// tell tells the phone whether it is paired, and why not. It is nil if there is no way to tell the phone.
 	tell func(ctx context.Context, problem string) error
 }
 

@@ -175,11 +175,11 @@ func (m *mailbox) poll(ctx context.Context) (mailAnswer, error) {
 	return m.call(ctx, http.MethodGet, "/request", "")
 }
 
-// errNotForUs is the error of a message that this pairing's key does not open.
+// errNotForUs is the error for a message that this pairing's key cannot open.
 var errNotForUs = errors.New("what came is not sealed to this link: somebody who does not have the link filled the mailbox, or the relay changed the phone's message. " +
 	"Nothing is paired. For a new link, start again")
 
-// read opens the phone's message. Only who has seen the link can have sealed it.
+// read opens the phone's message. Only somebody who has seen the link can have sealed it.
 func (m *mailbox) read(message string) (pairing.Request, error) {
 	plaintext, err := seal.Open(m.key, message)
 	if err != nil {

@@ -61,7 +61,7 @@ func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.next.ServeHTTP(w, r)
 }
 
-// loggedPath is a path without the device token or the mailbox that it ends with: whoever knows one can use it.
+// loggedPath is a path without the device token or the mailbox id at its end, because anybody who knows one can use it.
 func loggedPath(path string) string {
 	for _, prefix := range []string{"/subscriptions/", "/mailboxes/"} {
 		if strings.HasPrefix(path, prefix) {

@@ -81,7 +81,7 @@ For the common.toml of a bridge:
 Ready. Control-C stops it.
 `))
 
-// printGuide writes all at once, for whoever reads it while the relay runs.
+// printGuide writes everything in one call, so that other output does not mix with it.
 func printGuide(w io.Writer, g guide) error {
 	var text bytes.Buffer
 	form := guideTemplate

@@ -140,6 +140,9 @@ func (w *webRelay) fill(ctx context.Context, o *web, dialect relay.Dialect, base
 		if strings.HasPrefix(baseURL, "https://") {
 			contact = baseURL
 		}
+		if _, err := webpush.New(key, contact, store); err != nil { // which names no flag, and sends nothing
+			return usagef("-url is no address on the internet at which push services find you: give one with -contact, such as mailto:you@example.com")
+		}
 	}
 	if w.forwarder, err = webpush.New(key, contact, store, opts...); err != nil {
 		return usageError{err}
@@ -239,8 +242,8 @@ func (o *web) forwarderOptions(fallback relay.Forwarder) ([]webpush.Option, erro
 	return opts, nil
 }
 
-// clientAddress tells who asks, also behind a proxy: of X-Forwarded-For, the last entry is the proxy's own, and all others
-// may be made up.
+// clientAddress returns the address of a client, also behind a proxy: only the last entry of X-Forwarded-For is the
+// proxy's own, and all others may be forged.
 func (o *web) clientAddress() (func(*http.Request) string, error) {
 	proxies, err := networks("proxy", o.proxies)
 	if err != nil {
@@ -268,7 +271,8 @@ func (o *web) clientAddress() (func(*http.Request) string, error) {
 	}, nil
 }
 
-// invitationLink is the link that lets a browser subscribe. It is a secret: only a terminal sees it, or who asked for it.
+// invitationLink is the link that lets a browser subscribe. It is a secret: it is printed only on a terminal, or when
+// asked for.
 func (o *web) invitationLink(baseURL string, invitation secret.Text) (string, error) {
 	if !o.showInvitation && !term.IsTerminal(int(os.Stdout.Fd())) {
 		return "", nil
@@ -308,7 +312,7 @@ func subscribable(baseURL string) bool {
 	return u.Scheme == "https" || u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// checkOrigin refuses a base URL with a path, below which nobody would look for what the page asks for.
+// checkOrigin refuses a base URL with a path: the page makes its requests at the root of its origin.
 func checkOrigin(baseURL string) error {
 	if u, err := url.Parse(baseURL); err != nil || strings.Trim(u.Path, "/") != "" {
 		return usagef("with -web, -url must be an origin, such as https://relay.example: the page asks for /subscriptions and /mailboxes there")

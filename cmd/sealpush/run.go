@@ -153,7 +153,7 @@ func (o runOptions) wants(r result, failedBefore bool) bool {
 	return failed || o.on == onAlways
 }
 
-// unasked reports whether the user at the terminal has ended the command, who needs no page.
+// unasked reports whether the user at the terminal has ended the command, and so needs no page.
 func (o runOptions) unasked(r result) bool {
 	return r.failReason != "" && r.interrupted && !o.onInterrupt
 }

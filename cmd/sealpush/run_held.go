@@ -44,7 +44,7 @@ func (h *held) Write(p []byte) (int, error) {
 	return n + rest, err
 }
 
-// release prints what is held, and from then on whatever comes.
+// release prints what is held, and from then on everything that is written.
 func (h *held) release() error {
 	if h.passes {
 		return nil

@@ -28,7 +28,7 @@ func stateDir() (string, error) {
 	return filepath.Join(home, ".local", "state", "sealpush"), err
 }
 
-// A memory is a small file that is there when a job has failed last.
+// A memory is an empty file that exists if the job's last run failed.
 type memory struct{ path string } // empty where nothing is remembered
 
 // memory returns that of this job. Only -on recovery needs one.

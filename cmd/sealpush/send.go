@@ -129,7 +129,7 @@ func (o sendOptions) run(ctx context.Context, s *settings) error {
 	return nil
 }
 
-// identity names the members by which a relay takes two alerts for one, as Alert.CollapseID has them.
+// identity names the members that make two alerts the same for a relay, as in Alert.CollapseID.
 func identity(alert payload.Alert) string {
 	switch {
 	case alert.Event != "":
@@ -199,7 +199,7 @@ func readTail(path string) ([]string, error) {
 	return end.lines(), nil
 }
 
-// readAlert reads a JSON document as payload.Parse does, but wants every member to be of use.
+// readAlert reads a JSON document as payload.Parse does, but refuses members that it cannot use.
 func readAlert(from io.Reader) (payload.Alert, error) {
 	text, err := io.ReadAll(io.LimitReader(from, maxAlertJSON+1))
 	if err != nil {

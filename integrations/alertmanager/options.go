@@ -13,7 +13,8 @@ import (
 	"github.com/sealpush/sealpush/secret"
 )
 
-// DefaultTimeout bounds what a webhook waits for its page. It is less than the 30 s that Grafana waits.
+// DefaultTimeout is how long a webhook waits at most until its page is sent. It is less than the 30 s that Grafana
+// waits.
 const DefaultTimeout = 25 * time.Second
 
 // An Option changes a default of [New].
@@ -50,7 +51,8 @@ func newConfig(opts []Option) (*config, error) {
 	return c, nil
 }
 
-// WithBearerToken lets in who sends this token in Authorization: Bearer. Together with [WithBasicAuth], either will do.
+// WithBearerToken accepts webhooks with this token in Authorization: Bearer. Together with [WithBasicAuth], either is
+// enough.
 func WithBearerToken(token secret.Text) Option {
 	return func(c *config) error {
 		if text, err := input.Text(token.Reveal()); err != nil || text == "" || text != token.Reveal() {
@@ -61,7 +63,7 @@ func WithBearerToken(token secret.Text) Option {
 	}
 }
 
-// WithBasicAuth lets in who sends these credentials as HTTP Basic authentication.
+// WithBasicAuth accepts webhooks with these credentials as HTTP Basic authentication.
 func WithBasicAuth(user string, password secret.Text) Option {
 	return func(c *config) error {
 		if user == "" || strings.Contains(user, ":") || password.IsZero() {
@@ -72,8 +74,8 @@ func WithBasicAuth(user string, password secret.Text) Option {
 	}
 }
 
-// WithoutAuth lets in whoever comes: for a handler behind a check of the caller's own, or one that only this machine
-// reaches. Browsers are kept out.
+// WithoutAuth accepts webhooks without credentials. Use it if something in front of the handler checks them, or if only
+// this machine can reach the handler. Requests of web pages in browsers are still refused.
 func WithoutAuth() Option {
 	return func(c *config) error {
 		c.open = true
@@ -81,7 +83,8 @@ func WithoutAuth() Option {
 	}
 }
 
-// WithNameLabels sets the labels of which the first that an alert has is its name. It is alertname unless it is set.
+// WithNameLabels sets the labels that hold an alert's name; the first that an alert has is used. The default is
+// alertname.
 func WithNameLabels(labels ...string) Option {
 	return func(c *config) (err error) {
 		c.nameLabels, err = names("WithNameLabels", labels)
@@ -89,8 +92,8 @@ func WithNameLabels(labels ...string) Option {
 	}
 }
 
-// WithHostLabels sets the labels of which the first that an alert has is its host: host, hostname, nodename, node and
-// instance unless it is set. Alerts without any are from the Notifier's host.
+// WithHostLabels sets the labels that hold an alert's host; the first that an alert has is used. The default is host,
+// hostname, nodename, node and instance. An alert without any of them gets the Notifier's host.
 func WithHostLabels(labels ...string) Option {
 	return func(c *config) (err error) {
 		c.hostLabels, err = names("WithHostLabels", labels)
@@ -113,8 +116,8 @@ func WithSeverity(label string, passive ...string) Option {
 	}
 }
 
-// WithResolvedPriority sets the priority of a page that says that all alerts are resolved, or that some are and no other
-// came. It is passive unless it is set.
+// WithResolvedPriority sets the priority of a page that says that all alerts are resolved, or that some were resolved
+// and none was added. It is passive unless it is set.
 func WithResolvedPriority(p relayclient.Priority) Option {
 	return func(c *config) error {
 		if p != relayclient.TimeSensitive && p != relayclient.Passive {
@@ -133,7 +136,7 @@ func WithLogger(logger *slog.Logger) Option {
 	}
 }
 
-// WithTimeout bounds what a webhook waits for its page. It is [DefaultTimeout] unless it is set.
+// WithTimeout sets how long a webhook waits at most until its page is sent. It is [DefaultTimeout] unless it is set.
 func WithTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {

@@ -12,10 +12,10 @@ import (
 // templateNames are those that a page is made of.
 var templateNames = []string{"name", "host", "reason", "line"}
 
-// WithTemplate says in templates what the page says: those named "name", "host" and "reason" get a [*Group], that named
-// "line" a [Line] for each alert. What is not defined, writes nothing or fails is as without it; a failure is logged. A
-// label that is missing is empty. The output is made one line of text, and may have 4096 bytes. A template that calls
-// itself is refused, since it may not end.
+// WithTemplate sets templates for the text of a page: those named "name", "host" and "reason" get a [*Group], that
+// named "line" a [Line] for each alert. Where a template is not defined, writes nothing or fails, the page has the
+// default text; a failure is logged. A label that is missing is empty. The output is made one line of text, and may
+// have 4096 bytes. A template that calls itself is refused, since it may not end.
 func WithTemplate(t *template.Template) Option {
 	return func(c *config) error {
 		if t == nil {

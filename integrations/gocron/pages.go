@@ -12,13 +12,13 @@
 //	}
 //	_, err = scheduler.NewJob(gocron.CronJob("17 3 * * *", false), gocron.NewTask(backup))
 //
-// [Pages.Errors] is less, for all jobs at once: an event listener that pages about errors.
+// [Pages.Errors] is an event listener for all jobs at once; it pages about errors only.
 //
 // # What pages
 //
 //   - An error, in an alert of kind failure.
-//   - A panic, too, with the functions that had called each other. It goes on when the page has been sent, or after
-//     [DefaultPanicWait], and so reaches gocron.AfterJobRunsWithPanic, or ends the program, as it would have.
+//   - A panic, with its call stack. It goes on when the page has been sent, or after [DefaultPanicWait], and so reaches
+//     gocron.AfterJobRunsWithPanic, or ends the program, as it would have.
 //   - A run that takes longer than [WithMaxRuntime], or that has not ended when the next one begins, in an alert of kind
 //     sla, once a run. The run goes on. In singleton mode there are never two runs: use WithMaxRuntime.
 //
@@ -27,8 +27,9 @@
 //
 // # What a scheduler waits for
 //
-// Nothing. Pages are sent one after the other, and at most [DefaultQueue] wait. What comes while the queue is full is
-// counted, and the log says how many were dropped. Only the goroutine of a job that panics waits, as described above.
+// A scheduler never waits for a page. Pages are sent one after the other, and at most [DefaultQueue] wait in a queue.
+// While it is full, further pages are dropped and counted, and the log says how many. Only the goroutine of a job that
+// panics waits, as described above.
 package gocronpage
 
 import (
@@ -112,7 +113,7 @@ func New(notifier *relayclient.Notifier, opts ...Option) (*Pages, error) {
 	return &Pages{pager}, nil
 }
 
-// Close lets no further page in, and sends those that wait. The error says how many were given up when ctx ended. It
+// Close accepts no further pages, and sends those that wait. The error says how many were not sent when ctx ended. It
 // may be called more than once. Jobs still run.
 func (p *Pages) Close(ctx context.Context) error {
 	if err := p.pager.Close(ctx); err != nil {
@@ -131,7 +132,7 @@ func (p *Pages) Errors() gocron.EventListener {
 	return gocron.AfterJobRunsWithError(func(_ uuid.UUID, name string, err error) { p.pager.Failed(name, err) })
 }
 
-// A JobOption says more of a job.
+// A JobOption sets up one job.
 type JobOption func(*jobConfig) error
 
 type jobConfig struct{ jobpage.JobConfig }

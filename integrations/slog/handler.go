@@ -10,19 +10,19 @@
 //
 // A page is an alert of kind failure, with the record's message as its reason and the attributes as its log lines. Its
 // run id is a hash of the message and of the place in the source, so that a message that comes again coalesces at the
-// relay, and two different ones do not. Attributes are written as slog.TextHandler does. What the wrapped handler's
-// ReplaceAttr takes out of its lines is still on the page: give the function to [WithReplaceAttr], too.
+// relay, and two different ones do not. Attributes are written as slog.TextHandler does. Pages do not use the wrapped
+// handler's ReplaceAttr: if that removes secrets, also pass it to [WithReplaceAttr].
 //
 // # What never pages
 //
-// Records of this module, and records that are logged with the context of a page that is being sent (by a transport,
-// say, or a registry's database), so that a page that cannot be sent does not lead to the next one.
+// Records of this module, and records that are logged with the context of a page that is being sent (for example by a
+// transport or a registry's database), so that a page that cannot be sent does not lead to the next one.
 //
 // # What a storm of errors costs
 //
 // The same message from the same place pages once in [DefaultInterval]; the next page says how many came in between. At
-// most [DefaultQueue] pages wait to be sent. What comes while the queue is full is counted, and the log of the wrapped
-// handler says how many were dropped. Logging never waits for a page.
+// most [DefaultQueue] pages wait to be sent. While the queue is full, further pages are dropped and counted, and the
+// wrapped handler logs how many. Logging never waits for a page.
 package slogpage
 
 import (
@@ -218,7 +218,7 @@ func (h *Handler) WithGroup(name string) slog.Handler {
 	return &Handler{h.next.WithGroup(name), h.text.WithGroup(name), h.pager}
 }
 
-// Close lets no further page in, and sends those that wait. The error says how many were given up when ctx ended. It
+// Close accepts no further pages, and sends those that wait. The error says how many were not sent when ctx ended. It
 // may be called more than once, and on any of the handlers that share the queue. Records are still handed on.
 func (h *Handler) Close(ctx context.Context) error {
 	if ctx == nil {

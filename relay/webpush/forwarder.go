@@ -92,8 +92,8 @@ func WithTLSConfig(tlsConfig *tls.Config) Option {
 	}
 }
 
-// WithFallback hands alerts for device tokens that no browser has to another forwarder, such as that of relay/apns: one
-// relay then serves both kinds of phones. Digests reach those of the fallback only if it is a [relay.Digester].
+// WithFallback passes alerts for device tokens that no browser has to another forwarder, such as that of relay/apns:
+// one relay then serves both kinds of phones. Digests reach those of the fallback only if it is a [relay.Digester].
 func WithFallback(f relay.Forwarder) Option {
 	return func(c *config) error {
 		if f == nil {
@@ -104,8 +104,8 @@ func WithFallback(f relay.Forwarder) Option {
 	}
 }
 
-// New makes a forwarder. The contact is where push services find whoever runs the relay: a mailto: or https: address,
-// which they are sent with each message.
+// New makes a forwarder. The contact is a mailto: or https: address at which push services can reach the relay's
+// operator; it is sent to them with each message.
 func New(key *Key, contact string, store Store, opts ...Option) (*Forwarder, error) {
 	switch {
 	case key == nil:
@@ -162,7 +162,7 @@ func (f *Forwarder) Device(token string) (string, error) {
 	return name, err
 }
 
-// Find returns an error for a device token of which the store knows that no browser has it, unless the fallback may.
+// Find returns an error for a device token that the store does not have, unless the fallback may have it.
 func (f *Forwarder) Find(ctx context.Context, name string) error {
 	if ctx == nil {
 		ctx = context.Background()

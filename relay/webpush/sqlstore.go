@@ -17,10 +17,10 @@ import (
 )
 
 // An SQLStore keeps subscriptions in a database, beside a [relay.SQLState] if that is in the same one: one row a device
-// token in the table sealpush_relay_subscriptions. It also keeps what a relay makes once, its VAPID key and its
-// invitation, in the table sealpush_relay_settings. Relays that share the database are one to the phones. The tables
-// are made on first use, in the first schema of the connection's search path; a database user who may not do so needs
-// them made beforehand:
+// token in the table sealpush_relay_subscriptions. It also keeps the relay's VAPID key and its invitation, in the table
+// sealpush_relay_settings. Relays that share the database have the same key and subscriptions. The tables are made on
+// first use, in the first schema of the connection's search path; a database user who may not do so needs them made
+// beforehand:
 //
 //	CREATE TABLE sealpush_relay_subscriptions (
 //		device TEXT PRIMARY KEY, secret_hash TEXT NOT NULL, endpoint TEXT NOT NULL,
@@ -31,9 +31,9 @@ import (
 // owners that are trusted. An SQLite database in memory belongs to one connection, and is refused unless db has at most
 // one (SetMaxOpenConns).
 //
-// Whoever reads these tables can push to every phone in them, though not read its alerts: protect the database.
+// Protect the database: anybody who reads these tables can push to every phone in them, but cannot read their alerts.
 //
-// Relays that add subscriptions at the same moment may exceed the limit by as many.
+// If several relays add subscriptions at the same moment, the limit may be exceeded by their number.
 type SQLStore struct {
 	db      *sql.DB
 	dialect relay.Dialect
@@ -83,7 +83,7 @@ const (
 	selectSetting = `SELECT value FROM {schema}.sealpush_relay_settings WHERE name = $1`
 )
 
-// Key returns the relay's VAPID key, which it makes when there is none.
+// Key returns the relay's VAPID key, and makes one if there is none.
 func (s *SQLStore) Key(ctx context.Context) (*Key, error) {
 	text, err := s.setting(ctx, "vapid_key", GenerateKey().Private())
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *SQLStore) Key(ctx context.Context) (*Key, error) {
 	return ParseKey(text)
 }
 
-// Invitation returns the relay's invitation, which it makes when there is none: see [NewSubscriptions].
+// Invitation returns the relay's invitation, and makes one if there is none: see [NewSubscriptions].
 func (s *SQLStore) Invitation(ctx context.Context) (secret.Text, error) {
 	return s.setting(ctx, "invitation", secret.New(rand.Text()))
 }

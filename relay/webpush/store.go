@@ -14,13 +14,12 @@ import (
 // A Store keeps subscriptions, each under a key that is made from its device token ([DeviceKey]). It is called by many
 // goroutines at once, and by the relays of several processes if they share it.
 type Store interface {
-	// Add keeps a new subscription, unless as many as limit are kept: [ErrStoreFull]. One that ended more than 30 days
-	// before makes room.
+	// Add keeps a new subscription, or returns [ErrStoreFull] if limit subscriptions are kept. To make room, it deletes
+	// subscriptions that ended more than 30 days ago.
 	Add(ctx context.Context, s Stored, limit int) error
 	// Get returns what is kept under a key, or [ErrNotFound].
 	Get(ctx context.Context, device string) (Stored, error)
-	// Replace keeps another subscription under a key that there is, or returns [ErrNotFound]. One that had ended has
-	// not any more.
+	// Replace replaces the subscription under an existing key, also one that has ended, or returns [ErrNotFound].
 	Replace(ctx context.Context, device string, s Subscription, now time.Time) error
 	// End empties the subscription under a key if it still has that endpoint. The key stays, so that the browser can
 	// come back with another subscription.
@@ -49,8 +48,8 @@ var (
 // endedLife is how long a subscription that has ended is kept for its browser.
 const endedLife = 30 * 24 * time.Hour
 
-// DeviceKey returns the key of a device token in lower case: its SHA-256, in 64 hex digits. Whoever reads a store
-// cannot page the phones in it through the relay.
+// DeviceKey returns the key of a device token in lower case: its SHA-256, in 64 hex digits. So a copy of a store does
+// not allow anybody to page its phones through the relay.
 func DeviceKey(token string) string { return hashOf(token) }
 
 func hashOf(text string) string {

@@ -42,11 +42,11 @@ const (
 //	POST   /subscriptions          200 {"deviceToken":"…"}, with a deviceToken in the request
 //	DELETE /subscriptions/{token}  204
 //
-// What is posted is the JSON of PushSubscription.toJSON(), of at most 8 KiB. To subscribe takes the relay's invitation
-// as a bearer token, and returns a device token of 64 hex digits and a secret. That secret is the bearer token of later
-// requests: with the device token as a member of the JSON, a POST puts another subscription in place of the old one,
-// which browsers ask for now and then, and DELETE forgets the device token. A wrong secret and an unknown device token
-// are both 404.
+// What is posted is the JSON of PushSubscription.toJSON(), of at most 8 KiB. To subscribe, a page sends the relay's
+// invitation as a bearer token. It gets a device token of 64 hex digits and a secret. That secret is the bearer token
+// of later requests: with the device token as a member of the JSON, a POST puts another subscription in place of the
+// old one, which browsers ask for now and then, and DELETE forgets the device token. A wrong secret and an unknown
+// device token are both 404.
 //
 // The other answers are {"error":text}: 400 for JSON or keys that are wrong, 401 without the right invitation, 403 for
 // a page of another site (see [WithOrigins]), 405, 408, 413, 422 for an endpoint that the [Forwarder] does not send to,
@@ -93,9 +93,9 @@ func WithOrigins(origins ...string) SubscriptionsOption {
 	}
 }
 
-// WithClientAddress sets how the address of a client is found, by which its requests are counted: that of the
-// connection unless it is set. Behind a proxy it reads the header that the proxy sets, and nobody else can. Requests
-// call it at the same time.
+// WithClientAddress sets the function that finds a client's address; requests are limited by it. The default is the
+// address of the connection. Behind a proxy, the function should read a header that only the proxy can set. It is
+// called by several goroutines at once.
 func WithClientAddress(addressOf func(*http.Request) string) SubscriptionsOption {
 	return func(c *subscriptionsConfig) error {
 		if addressOf == nil {
@@ -115,8 +115,8 @@ func WithLogger(logger *slog.Logger) SubscriptionsOption {
 	}
 }
 
-// NewSubscriptions makes the handler for a forwarder, whose store, key and push services it uses. The invitation is for
-// those whom the operator lets subscribe; it must have 16 characters, and 26 random ones of [rand.Text] are good. The
+// NewSubscriptions makes the handler for a forwarder, whose store, key and push services it uses. The invitation is a
+// secret that a browser needs to subscribe. It must have at least 16 characters; use [rand.Text] to make one. The
 // handler is safe for concurrent use.
 func NewSubscriptions(forwarder *Forwarder, invitation secret.Text, opts ...SubscriptionsOption) (*Subscriptions, error) {
 	switch {
