@@ -113,8 +113,8 @@ func TestPhoneThatTheRelayRefuses(t *testing.T) {
 func TestPhoneThatDoesNotRing(t *testing.T) {
 	for name, c := range map[string]struct{ body, says string }{
 		"digested":       {`{"v":1,"outcome":"digested"}`, "in a month"},
-		"suppressed":     {`{"v":1,"outcome":"suppressed"}`, "takes them for copies"},
-		"coalesced":      {`{"v":1,"outcome":"coalesced"}`, "takes them for copies"},
+		"suppressed":     {`{"v":1,"outcome":"suppressed"}`, "treats it as a repetition"},
+		"coalesced":      {`{"v":1,"outcome":"coalesced"}`, "treats it as a repetition"},
 		"does not say":   {`{"v":1}`, "does not say what becomes of it"},
 		"says otherwise": {`thank you`, "does not say what becomes of it"},
 	} {
