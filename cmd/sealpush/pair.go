@@ -58,7 +58,8 @@ file if it is not there yet, so that the other commands need no flags.`,
 			s.flags.StringVar(&o.url, "url", "", "base `URL` by which the phone reaches that address (default: this machine's address)")
 			s.flags.StringVar(&o.certFile, "tls-cert", "", "serve https with the certificate in this PEM `file`")
 			s.flags.StringVar(&o.keyFile, "tls-key", "", "with -tls-cert: the `file` with its private key")
-			s.flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "longest `time` to wait for the phone, and for each answer")
+			o.timeout = 10 * time.Minute
+			s.flags.Var(span{&o.timeout, false}, "timeout", "longest `time` to wait for the phone, and for each answer")
 			s.flags.BoolVar(&o.light, "light", false, "draw the QR code for a terminal with a light background")
 			return func(ctx context.Context, args []string) error {
 				if err := noArguments(args); err != nil {

@@ -191,6 +191,24 @@ func (b *tab) open(url string) {
 	b.await(`document.documentElement.dataset.ready === "true"`)
 }
 
+// reloads waits until what is done has loaded the page anew. An expression that is evaluated meanwhile fails.
+func (b *tab) reloads(do func()) {
+	b.t.Helper()
+	eval[bool](b, `globalThis.before = true`)
+	do()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	for {
+		ready, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`globalThis.before === undefined && document.documentElement.dataset.ready === "true"`))
+		if err == nil && ready {
+			return
+		}
+		if ctx.Err() != nil {
+			b.t.Fatalf("the page is not loaded anew: %v\n%s", err, b.state())
+		}
+	}
+}
+
 // eval returns the value of an expression, which may be a promise.
 func eval[T any](b *tab, expression string) T {
 	b.t.Helper()

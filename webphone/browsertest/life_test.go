@@ -406,7 +406,7 @@ func TestNewerVersion(t *testing.T) {
 	eval[bool](p.tab, `navigator.serviceWorker.getRegistration().then((r) => r.update()).then(() => true)`)
 	p.visible("newer")
 	p.picture("newer")
-	p.click("reload")
+	p.reloads(func() { p.click("reload") })
 	p.hidden("newer")
 	p.says("state", "Ready for alerts")
 }
