@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -17,7 +18,25 @@ import (
 type relayProcess struct {
 	cmd   *exec.Cmd
 	guide string
-	logs  bytes.Buffer
+	logs  logBuffer
+}
+
+// A logBuffer is what a running process has logged so far.
+type logBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }
 
 // startRelay runs the relay until it says that it is ready.
