@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
+
+	"github.com/BurntSushi/toml"
 )
 
 func configCommand() command {
@@ -39,6 +43,15 @@ shown.`,
 	}
 }
 
+// quoted is a text as a file has it.
+func quoted(text string) string {
+	line, err := toml.Marshal(map[string]string{"x": text})
+	if err != nil { // it is not UTF-8
+		return strconv.Quote(text)
+	}
+	return strings.TrimPrefix(strings.TrimSpace(string(line)), "x = ")
+}
+
 // write prints each setting as a line of TOML, the shared ones first: what follows belongs to the command's table.
 func (s *settings) write(out *os.File) error {
 	for _, shared := range []bool{true, false} {
@@ -52,7 +65,7 @@ func (s *settings) write(out *os.File) error {
 				fmt.Fprintf(out, "\n[%s]\n", s.command)
 			}
 			_, key := s.key(name)
-			value, from := fmt.Sprintf("%q", s.flags.Lookup(name).Value), "the default"
+			value, from := quoted(s.flags.Lookup(name).Value.String()), "the default"
 			if origin, given := s.origin[name]; given {
 				if from = origin; s.secret[name] {
 					value = `"…"`

@@ -43,8 +43,9 @@ push service is down or refuses the made-up device tokens of the checks.`,
 			s.flags.StringVar(&bridge.TokenURL, "token-url", "", "base `URL` of a bridge relay's token service")
 			s.flags.StringVar(&bridge.RelayURL, "bridge-url", "", "base `URL` of the bridge relay (default: that of -url)")
 			s.flags.StringVar(&bridge.ClientID, "client-id", "", "`id` of a client at the token service, made for this")
-			s.flags.DurationVar(&target.Pace, "pace", 50*time.Millisecond, "least `time` between two requests to -url or -bridge-url")
-			s.flags.DurationVar(&opts.timeout, "timeout", 5*time.Minute, "`time` for all checks together")
+			target.Pace, opts.timeout = 50*time.Millisecond, 5*time.Minute
+			s.flags.Var(span{&target.Pace, true}, "pace", "least `time` between two requests to -url or -bridge-url")
+			s.flags.Var(span{&opts.timeout, false}, "timeout", "`time` for all checks together")
 			s.flags.BoolVar(&opts.json, "json", false, "print the report as JSON")
 			s.flags.BoolVar(&opts.list, "list", false, "print the checks, in Markdown, and make none")
 			return func(ctx context.Context, args []string) error {

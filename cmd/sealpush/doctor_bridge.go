@@ -142,7 +142,7 @@ func bridgeAdvice(err error) string {
 		return "Correct client_id and client_secret. A secret is shown once: if it is lost, the operator makes the client anew."
 	}
 	if errors.Is(err, bridge.ErrNotDelivered) {
-		return "See what is said of each phone, above."
+		return "See the lines about each phone, above."
 	}
 	if failed, ok := errors.AsType[*pushauth.TokenError](err); ok {
 		if toDo := statusAdvice(reply{status: failed.StatusCode}, "token_url"); toDo != "" {

@@ -94,7 +94,7 @@ func TestAnswersOfABridgesServices(t *testing.T) {
 		}, 1, []string{`for audience "https://push.example"`, "do url and token_url belong together?"}},
 		"relay elsewhere":           {relaytest.EndpointUnregister, status(404), 1, []string{"relay answered 404", "correct the path of url"}},
 		"relay is something else":   {relaytest.EndpointUnregister, status(200), 1, []string{"is url right?", "correct url"}},
-		"relay in trouble":          {relaytest.EndpointUnregister, status(503), 1, []string{"relay answered 503", "in trouble"}},
+		"relay in trouble":          {relaytest.EndpointUnregister, status(503), 1, []string{"relay answered 503", "does not work"}},
 		"relay does not answer GET": {relaytest.EndpointRelayHealth, status(503), 0, []string{"warn  GET /health answers 503"}},
 	} {
 		t.Run(name, func(t *testing.T) {

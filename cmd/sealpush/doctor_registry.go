@@ -59,7 +59,7 @@ func checkRegistry(ctx context.Context, r *report, registry string) {
 	case len(devices) > 0:
 		r.ok("%s is a registry with %s", path, number(len(devices), "phone"))
 	case len(snapshot.Devices) > 0:
-		r.fail("See what is said of each entry, above.", "%s is a registry without a phone that can be used: nobody would be paged", path)
+		r.fail("See the lines about each entry, above.", "%s is a registry without a phone that can be used: nobody would be paged", path)
 	default:
 		r.fail("Pair a phone: type sealpush pair, or use the pairing API of the daemon.",
 			"%s is a registry without a phone: nobody would be paged", path)

@@ -111,9 +111,9 @@ func judgeRelay(r *report, a reply, credentials bool) {
 	case a.status/100 == 2:
 		r.fail("This is some other server: no relay accepts that. Correct the relay's URL.", "accepts %s: %v", asked, a)
 	case a.status == http.StatusUnauthorized && !credentials:
-		r.fail("The relay wants credentials: put them into its URL, as https://user:password@host/path.", "answers %v", a)
+		r.fail("The relay requires credentials: put them into its URL, as https://user:password@host/path.", "answers %v", a)
 	case a.status == http.StatusUnauthorized:
-		r.fail("The relay does not take the credentials in its URL: correct them. "+
+		r.fail("The relay does not accept the credentials in its URL: correct them. "+
 			"Special characters in them must be percent-encoded.", "answers %v", a)
 	case a.status == http.StatusForbidden:
 		r.fail("The relay does not let this machine in: ask its operator (an address filter, an admission policy).", "answers %v", a)
@@ -214,7 +214,7 @@ func reportClock(r *report, date string, sent, received time.Time) {
 		drift, direction = late, "behind"
 	}
 	const toDo = "Set this machine's clock (NTP) if it is the one that is wrong: " +
-		"phones take an alert for outdated by its time, and tokens end by it."
+		"phones use it to tell whether an alert is outdated, and tokens expire by it."
 	text := fmt.Sprintf("this machine's clock is %v %s the server's", drift.Round(time.Second), direction)
 	switch {
 	case drift > payload.FreshFor:
@@ -261,7 +261,7 @@ func networkAdvice(err error) string {
 		return "The name could not be looked up: look at this machine's DNS and network."
 	}
 	if operation, ok := errors.AsType[*net.OpError](err); ok && operation.Op == "proxyconnect" {
-		return "The proxy of $HTTPS_PROXY or $HTTP_PROXY does not answer: correct it, or except the host with $NO_PROXY."
+		return "The proxy of $HTTPS_PROXY or $HTTP_PROXY does not answer: correct it, or add the host to $NO_PROXY."
 	}
 	if errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err) {
 		return "The server is slow or a firewall drops the packets: try from another network, then ask the server's operator."
@@ -281,11 +281,11 @@ func statusAdvice(a reply, urlName string) string {
 	case a.status/100 == 3:
 		return "Redirects are not followed: correct " + urlName + "."
 	case nothingThere(a.status):
-		return "Nothing of ours is at this path: correct the path of " + urlName + "."
+		return "The server has nothing at this path: correct the path of " + urlName + "."
 	case a.status == http.StatusTooManyRequests:
 		return "Wait, and look for something that sends too much."
 	case a.status/100 == 5:
-		return "The server, or what stands behind it, is in trouble: look at its log, or ask its operator."
+		return "The server, or one behind it, does not work: look at its log, or ask its operator."
 	}
 	return ""
 }

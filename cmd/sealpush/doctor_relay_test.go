@@ -23,12 +23,12 @@ func TestAnswersOfARelay(t *testing.T) {
 		"no credentials":    {relaytest.Answer{Status: 401}, 1, []string{"FAIL  answers 401 Unauthorized", "put them into its URL"}},
 		"not let in":        {relaytest.Answer{Status: 403}, 1, []string{"does not let this machine in"}},
 		"wrong path":        {relaytest.Answer{Status: 404, Body: "no such page"}, 1, []string{"404 Not Found: no such page", "correct the path of the relay's URL"}},
-		"only for browsers": {relaytest.Answer{Status: 405}, 1, []string{"Nothing of ours is at this path"}},
+		"only for browsers": {relaytest.Answer{Status: 405}, 1, []string{"The server has nothing at this path"}},
 		"moved": {relaytest.Answer{Status: 308, Header: http.Header{"Location": {"https://new.example/elsewhere"}}}, 1,
 			[]string{"leads to https://new.example: set the relay's URL"}},
 		"moved to nowhere": {relaytest.Answer{Status: 302}, 1, []string{"Redirects are not followed: correct"}},
 		"a web page":       {relaytest.Answer{Status: 200, Body: "<html>"}, 1, []string{"accepts a malformed envelope: 200 OK: <html>", "some other server"}},
-		"overloaded":       {relaytest.Answer{Status: 503}, 1, []string{"FAIL  answers 503", "in trouble"}},
+		"overloaded":       {relaytest.Answer{Status: 503}, 1, []string{"FAIL  answers 503", "does not work"}},
 		"rate limited":     {relaytest.Answer{Status: 429}, 0, []string{"warn  answers 429", "Wait"}},
 		"strange":          {relaytest.Answer{Status: 418}, 0, []string{"warn  answers a malformed envelope with 418", "with -page"}},
 		"hangs up":         {relaytest.Answer{Drop: true}, 1, []string{"FAIL  no answer", "The connection broke"}},
@@ -81,7 +81,7 @@ func TestRelaysThatCannotBeAsked(t *testing.T) {
 		"nobody listens":    {"http://" + free.Addr().String(), "start the server"},
 		"unknown authority": {tls.URL, "Install the certificate authority"},
 		"no TLS":            {strings.Replace(plain.URL, "http:", "https:", 1), "does not speak TLS"},
-		"wrong credentials": {strings.Replace(wrongCredentials.URL, "//", "//operator:hunter2@", 1), "does not take the credentials in its URL"},
+		"wrong credentials": {strings.Replace(wrongCredentials.URL, "//", "//operator:hunter2@", 1), "does not accept the credentials in its URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expectDoctor(t, 1, []string{"FAIL", c.says}, "-relay-url", c.url)
@@ -97,7 +97,7 @@ func TestPhoneThatTheRelayRefuses(t *testing.T) {
 		"gone":         {410, "The app was deleted"},
 		"rate limited": {429, "Wait"},
 		"refused":      {400, "pair the phone again if it is the token"},
-		"broken":       {502, "in trouble"},
+		"broken":       {502, "does not work"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			setup := newSetup(t)
@@ -113,8 +113,8 @@ func TestPhoneThatTheRelayRefuses(t *testing.T) {
 func TestPhoneThatDoesNotRing(t *testing.T) {
 	for name, c := range map[string]struct{ body, says string }{
 		"digested":       {`{"v":1,"outcome":"digested"}`, "in a month"},
-		"suppressed":     {`{"v":1,"outcome":"suppressed"}`, "takes them for copies"},
-		"coalesced":      {`{"v":1,"outcome":"coalesced"}`, "takes them for copies"},
+		"suppressed":     {`{"v":1,"outcome":"suppressed"}`, "treats it as a repetition"},
+		"coalesced":      {`{"v":1,"outcome":"coalesced"}`, "treats it as a repetition"},
 		"does not say":   {`{"v":1}`, "does not say what becomes of it"},
 		"says otherwise": {`thank you`, "does not say what becomes of it"},
 	} {

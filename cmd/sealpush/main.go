@@ -54,14 +54,14 @@ func run(args []string) int {
 }
 
 func (c command) exitCode(args []string) int {
+	settings := newSettings(c)
+	err := settings.parse(args, os.Getenv)
 	ctx := context.Background()
-	if !c.ownSignals {
+	if !c.ownSignals { // from here on: a file with settings may be slow
 		var stop func()
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer stop()
 	}
-	settings := newSettings(c)
-	err := settings.parse(args, os.Getenv)
 	if errors.Is(err, flag.ErrHelp) {
 		err = c.writeHelp(os.Stdout)
 	} else if err == nil {

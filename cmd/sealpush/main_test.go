@@ -17,6 +17,10 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "job" { // a command that the tool runs
 		os.Exit(playJob(os.Args[2]))
 	}
+	if os.Getenv(asRoots) != "" {
+		playRoots()
+		return
+	}
 	if os.Getenv(asTool) != "" {
 		if step := os.Getenv(killAt); step != "" {
 			playKilled(step)

@@ -167,6 +167,7 @@ func (p *pager) page(ctx context.Context, alert payload.Alert) (outcomes []relay
 	if unsent < len(outcomes) { // the relay is there
 		p.flushSpool(ctx, spool, recipients)
 	}
+	spool.trim()
 	return outcomes, accepted
 }
 

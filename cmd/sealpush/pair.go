@@ -58,7 +58,8 @@ file if it is not there yet, so that the other commands need no flags.`,
 			s.flags.StringVar(&o.url, "url", "", "base `URL` by which the phone reaches that address (default: this machine's address)")
 			s.flags.StringVar(&o.certFile, "tls-cert", "", "serve https with the certificate in this PEM `file`")
 			s.flags.StringVar(&o.keyFile, "tls-key", "", "with -tls-cert: the `file` with its private key")
-			s.flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "longest `time` to wait for the phone, and for each answer")
+			o.timeout = 10 * time.Minute
+			s.flags.Var(span{&o.timeout, false}, "timeout", "longest `time` to wait for the phone, and for each answer")
 			s.flags.BoolVar(&o.light, "light", false, "draw the QR code for a terminal with a light background")
 			return func(ctx context.Context, args []string) error {
 				if err := noArguments(args); err != nil {
@@ -302,7 +303,7 @@ func (o pairOptions) show(server *pairingServer, addr *net.TCPAddr) error {
 		fmt.Println("The phone's push token travels in clear: use this on a network that you trust, or serve https with -tls-cert or -url.")
 	}
 	if relay, err := url.Parse(o.relay); err == nil && isLoopback(relay.Hostname()) { // as sealpush relay, with inboxes
-		fmt.Println("To play a phone in another terminal: sealpush phone -link 'LINK'")
+		fmt.Println("To simulate a phone in another terminal: sealpush phone -link 'LINK'")
 	}
 	_, err = fmt.Println("Scan the code with the app. Or paste the phone's pairing request here, as one line. Control-C stops it.")
 	return err
@@ -318,7 +319,7 @@ func (o pairOptions) base(addr *net.TCPAddr) (string, error) {
 	if !addr.IP.IsLoopback() {
 		addresses, err := pairing.PhoneAddresses(address)
 		if err != nil {
-			return "", fmt.Errorf("%w: give the address by which a phone does with -url, or -addr 127.0.0.1:0 for a program on this machine", err)
+			return "", fmt.Errorf("%w: give the URL at which a phone reaches it with -url, or -addr 127.0.0.1:0 for a program on this machine", err)
 		}
 		address = addresses[0]
 	}

@@ -51,6 +51,12 @@ func (s *source) create() error {
 // openRegistry opens the store that -registry names. A file need not be there. A database is connected to on first use.
 func openRegistry(registry string) (*source, error) {
 	kind, name := splitRegistry(registry)
+	switch {
+	case kind == pairing.SQLite && strings.Contains(name, "?"):
+		return nil, errors.New("a registry of sqlite:FILE takes no parameters after a question mark")
+	case kind == "" && looksSecret(name):
+		return nil, errors.New("the registry is no file, and no database that is known: it takes a file, sqlite:FILE, or a URL that begins with postgres://")
+	}
 	if kind == "" {
 		path, err := filepath.Abs(name)
 		if err != nil {
@@ -89,10 +95,21 @@ func splitRegistry(registry string) (kind pairing.Dialect, name string) {
 	return "", registry
 }
 
+// looksSecret reports whether what should be the name of a file is the URL or the parameters of a database, which hold its
+// password: it is refused, and not printed.
+func looksSecret(path string) bool {
+	scheme, _, _ := strings.Cut(path, ":")
+	isURL := len(scheme) > 1 && len(scheme) < len(path) && !strings.ContainsAny(scheme, `/\\. `) // one letter is a drive
+	return isURL || strings.Contains(path, "password=")
+}
+
 // registryBeside is a registry that a file in dir names: one in a file is relative to that directory.
 func registryBeside(dir, registry string) string {
 	switch kind, name := splitRegistry(registry); kind {
 	case "":
+		if looksSecret(name) {
+			return name
+		}
 		return beside(dir, name)
 	case pairing.SQLite:
 		return "sqlite:" + beside(dir, name)

@@ -6,8 +6,7 @@ import (
 	"text/template"
 )
 
-// guide is what a reader needs to use the relays. It shows the client's secret: this is the once that a token service
-// shows it.
+// guide is what a reader needs to use the relays. It shows the client's secret, as a token service does once.
 type guide struct {
 	Base, Sealed, Destination, Inbox, Token, Push, Metrics string
 	ClientID, ClientSecret                                 string
@@ -36,8 +35,8 @@ Ready. Control-C stops it.
 // Reachable reports whether browsers subscribe at the relay.
 func (g guide) Reachable() bool { return subscribable(g.Base) }
 
-// The curl lines are those of the bridge protocol's manual test, with sed in jq's place, which not everybody has. They
-// carry no comments, at which an interactive zsh would stumble.
+// The curl lines are those of the bridge protocol's manual test, with sed instead of jq, which is not installed
+// everywhere. They have no comments, because an interactive zsh does not accept them.
 var guideTemplate = template.Must(template.New("guide").Parse(`Sealed relay    {{.Sealed}}
   forwards to   {{.Destination}}{{with .Inbox}}
   inbox         {{.}}{{end}}

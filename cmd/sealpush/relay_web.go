@@ -51,7 +51,7 @@ func (o *web) addFlags(s *settings) {
 
 // stateBeside is a state that a file in dir names: a directory is relative to that one.
 func stateBeside(dir, state string) string {
-	if isPostgres(state) {
+	if isPostgres(state) || looksSecret(state) {
 		return state
 	}
 	return beside(dir, state)
@@ -190,6 +190,9 @@ func (o *web) database() (*sql.DB, relay.Dialect, error) {
 		db := stdlib.OpenDB(*config)
 		db.SetMaxOpenConns(16)
 		return db, relay.PostgreSQL, nil
+	}
+	if looksSecret(o.state) {
+		return nil, "", usagef("-state is no directory, and no database that is known: it takes a directory, or a URL that begins with postgres://")
 	}
 	dir := o.state
 	if dir == "" {

@@ -75,8 +75,8 @@ The variables SEALPUSH_… are not in the command's environment unless -keep-env
 				"`when` to page: failure, recovery (failures, and the first success after one), success or always")
 			s.flags.BoolVar(&o.onInterrupt, "on-interrupt", false, "page when the user has ended the command with Ctrl-C, too")
 			s.flags.BoolVar(&o.quiet, "quiet", false, "print the command's output only when it fails, as chronic does")
-			s.flags.DurationVar(&o.timeout, "timeout", 0, "end the command after this `time`, and say so in the page")
-			s.flags.DurationVar(&o.lateAfter, "late-after", 0, "page when the command has been running for this `time`; the command goes on")
+			s.flags.Var(span{&o.timeout, true}, "timeout", "end the command after this `time`, and say so in the page")
+			s.flags.Var(span{&o.lateAfter, true}, "late-after", "page when the command has been running for this `time`; the command goes on")
 			s.flags.Var(choice{&o.tailOf, []string{tailProtocol, tailStdout, tailStderr, tailBoth}}, "tail",
 				"`stream` whose last lines the phone shows: stdout, stderr or both\n(default: stderr if the command wrote to it, else stdout)")
 			s.spool(&o.pager.spool)

@@ -98,8 +98,10 @@ func (j job) run() result {
 	stderr.open()
 	atTerminal := onTerminal()
 	r := j.wait(cmd, atTerminal, atTerminal && own == nil)
-	stdout.finish()
-	stderr.finish()
+	stdout.end()
+	stderr.end() // before the wait for the other: both have the same grace
+	<-stdout.done
+	<-stderr.done
 	if own != nil {
 		r.interrupted = own.close() || r.interrupted
 	}

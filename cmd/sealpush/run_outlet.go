@@ -51,12 +51,11 @@ func (o *outlet) open() {
 	go o.pass()
 }
 
-// finish returns when what the ended command wrote is passed on.
-func (o *outlet) finish() {
+// end says that the command has ended. done is closed when what it wrote is passed on.
+func (o *outlet) end() {
 	o.exited.Store(true)
 	// On Windows, where a pipe has no deadline, it takes the end of the stream.
 	o.from.SetReadDeadline(time.Now().Add(grace))
-	<-o.done
 }
 
 func (o *outlet) pass() {

@@ -85,7 +85,18 @@ func (o sendOptions) run(ctx context.Context, s *settings) error {
 	if p.err != nil {
 		return usageError{p.err}
 	}
-	alert, err := o.alert()
+	var alert payload.Alert
+	var err error
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		alert, err = o.alert()
+	}()
+	select {
+	case <-read:
+	case <-ctx.Done(): // standard input may never end
+		return errors.New("interrupted: nothing was sent")
+	}
 	if err != nil {
 		return err
 	}

@@ -263,7 +263,7 @@ func (s *settings) fromEnvironment(getenv func(string) string) error {
 
 // fromFile reads one sealpush.toml. A key that no command knows is an error, because it may be a spelling mistake.
 func (s *settings) fromFile(path string) error {
-	content, err := os.ReadFile(path)
+	content, err := readAtMost(path, maxConfig)
 	if err != nil {
 		return err
 	}
@@ -284,7 +284,7 @@ func (s *settings) fromFile(path string) error {
 		delete(top, name)
 		c, known := find(name)
 		if !known {
-			problems = append(problems, fmt.Errorf("%s: there is no command for table [%s]", path, name))
+			problems = append(problems, fmt.Errorf("%s: there is no command for table %s", path, keyText("["+name+"]", name)))
 			continue
 		}
 		of := s
@@ -297,7 +297,11 @@ func (s *settings) fromFile(path string) error {
 	known := sharedKeys()
 	for _, key := range slices.Sorted(maps.Keys(top)) {
 		if !slices.Contains(known, strings.TrimSuffix(key, "_file")) {
-			problems = append(problems, fmt.Errorf("%s: unknown key %s: the top of the file takes %s", path, key, strings.Join(known, ", ")))
+			problem := fmt.Errorf("%s: unknown key %s: the top of the file takes %s", path, keyText(key, key), strings.Join(known, ", "))
+			if _, isCommand := find(key); isCommand {
+				problem = fmt.Errorf("%s: unknown key %s: the settings of that command follow a line [%[2]s]", path, key)
+			}
+			problems = append(problems, problem)
 		}
 	}
 	return errors.Join(problems...)
@@ -314,9 +318,20 @@ func (s *settings) fromTable(path, table string, values map[string]any) error {
 		}
 	}
 	if table != "" && len(values) > 0 {
-		problems = append(problems, fmt.Errorf("%s: unknown key %s in [%s]", path, slices.Sorted(maps.Keys(values))[0], table))
+		unknown := slices.Sorted(maps.Keys(values))[0]
+		problems = append(problems, fmt.Errorf("%s: unknown key %s in [%s]", path, keyText(unknown, unknown), table))
 	}
 	return errors.Join(problems...)
+}
+
+// keyText is what to print of a key in a file: a key in quotes may be a URL with a password, in the wrong place.
+func keyText(text, key string) string {
+	if strings.ContainsFunc(key, func(r rune) bool {
+		return r != '-' && r != '_' && (r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r))
+	}) {
+		return "in quotes"
+	}
+	return text
 }
 
 // fromKey gives a flag the value that a file has under key, or under key_file for a secret, and removes it from values.
@@ -328,7 +343,11 @@ func (s *settings) fromKey(path, name, key string, values map[string]any) error 
 		if given {
 			return fmt.Errorf("%s: %s and %[2]s_file are both set: remove one", path, key)
 		}
-		text, err := readSecret(beside(filepath.Dir(path), fmt.Sprint(file)))
+		name, isText := file.(string)
+		if !isText {
+			return fmt.Errorf("%s: %s_file must be a string, the name of a file", path, key)
+		}
+		text, err := readSecret(beside(filepath.Dir(path), name))
 		if err != nil {
 			return fmt.Errorf("%s: %s_file: %w", path, key, err)
 		}
@@ -337,10 +356,14 @@ func (s *settings) fromKey(path, name, key string, values map[string]any) error 
 	if !given {
 		return nil
 	}
+	_, isBool := value.(bool)
 	switch value.(type) {
 	case string, bool, int64, float64:
 	default:
 		return fmt.Errorf("%s: %s must be a string, a number, true or false", path, key)
+	}
+	if isBool && !isSwitch(s.flags.Lookup(name)) { // true would be the name of a directory
+		return fmt.Errorf("%s: %s must be a string or a number", path, key)
 	}
 	text := fmt.Sprint(value)
 	if resolve := s.paths[name]; resolve != nil && text != "" {
@@ -423,6 +446,30 @@ func (p *patience) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// A span is how long something may take. A negative one is refused, and so is none unless it may be none.
+type span struct {
+	value     *time.Duration
+	mayBeNone bool
+}
+
+// String returns what Set takes.
+func (s span) String() string {
+	if s.value == nil { // package flag makes a zero value
+		return "0s"
+	}
+	return s.value.String()
+}
+
+// Set takes a duration.
+func (s span) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d == 0 && !s.mayBeNone {
+		return errors.New("it takes a duration, such as 30s or 2h")
+	}
+	*s.value = d
+	return nil
+}
+
 // choice is a flag that takes one of a few words.
 type choice struct {
 	value *string
@@ -452,8 +499,14 @@ func trimmed(value string) string {
 	return strings.TrimFunc(value, func(r rune) bool { return unicode.IsSpace(r) || r == '\uFEFF' })
 }
 
-// maxSecret is in bytes. It is more than any URL or token.
-const maxSecret = 16 << 10
+const (
+	maxSecret = 16 << 10 // bytes: more than any URL or token
+	maxConfig = 1 << 20  // bytes of a sealpush.toml
+
+	// readTimeout is for a file that never ends, such as a named pipe or one on a network drive: what needs it goes on
+	// without.
+	readTimeout = 5 * time.Second
+)
 
 // readSecret returns what a file holds, without space around it.
 func readSecret(path string) (string, error) {
@@ -468,16 +521,30 @@ func readSecret(path string) (string, error) {
 	return text, nil
 }
 
-// readAtMost reads a file of at most so many bytes.
+// readAtMost reads a file of at most so many bytes, and waits for it for readTimeout.
 func readAtMost(path string, most int64) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
+	type result struct {
+		content []byte
+		err     error
 	}
-	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, most+1))
-	if err == nil && int64(len(content)) > most {
-		err = fmt.Errorf("%s has more than %d bytes", path, most)
+	read := make(chan result, 1)
+	go func() {
+		file, err := os.Open(path)
+		if err != nil {
+			read <- result{nil, err}
+			return
+		}
+		defer file.Close()
+		content, err := io.ReadAll(io.LimitReader(file, most+1))
+		if err == nil && int64(len(content)) > most {
+			err = fmt.Errorf("%s has more than %d bytes", path, most)
+		}
+		read <- result{content, err}
+	}()
+	select {
+	case r := <-read:
+		return r.content, r.err
+	case <-time.After(readTimeout):
+		return nil, fmt.Errorf("%s cannot be read within %v: is it a pipe that nobody writes to, or on a drive that does not answer?", path, readTimeout)
 	}
-	return content, err
 }

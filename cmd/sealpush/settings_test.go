@@ -83,6 +83,12 @@ func TestConfigurationsThatAreWrong(t *testing.T) {
 		"list":                 {"registry = ['x']", "registry must be a string"},
 		"both":                 {"registry = 'x'\nregistry_file = 'y'\n", "both set"},
 		"no such secret":       {"registry_file = 'nowhere'\n", "registry_file: "},
+		"secret of no file":    {"registry_file = 3\n", "registry_file must be a string"},
+		"true for a name":      {"spool = true\n", "spool must be a string"},
+		"no table":             {"run = 'x'\n", "unknown key run: the settings of that command follow a line [run]"},
+		"negative time":        {"[run]\ntimeout = '-5s'\n", "it takes a duration"},
+		"no time":              {"[pair]\ntimeout = '0s'\n", "it takes a duration"},
+		"large":                {strings.Repeat("# \n", maxConfig/3+1), "has more than"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := writeFile(t, filepath.Join(t.TempDir(), configName), c.content)

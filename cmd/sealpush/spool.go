@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,6 +56,14 @@ func openSpool(ctx context.Context, dir string, say func(string, ...any), step f
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, err
+	}
+	// What others put there would be posted with the relay's password.
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0 {
+		return nil, fmt.Errorf("everybody may write to %s: name a directory of your own, or type chmod o-w %[1]s", dir)
+	}
 	s := &spool{dir: dir, lock: flock.New(filepath.Join(dir, lockName), flock.SetPermissions(0o600)), say: say, step: step}
 	alone, err := s.lock.TryLock()
 	if err != nil {
@@ -89,6 +99,9 @@ func (s *spool) clearUp() error {
 		return err
 	}
 	for _, file := range files {
+		if !isEntry(file) {
+			continue
+		}
 		e := spooled{spool: s, name: file.Name()}
 		switch filepath.Ext(e.name) {
 		case postingSuffix:
@@ -110,10 +123,17 @@ func (s *spool) clearUp() error {
 // hasEntries reports whether there is anything in a spool's directory that somebody has to look after.
 func hasEntries(dir string) bool {
 	files, _ := os.ReadDir(dir)
-	return slices.ContainsFunc(files, func(file fs.DirEntry) bool { return file.Name() != lockName })
+	return slices.ContainsFunc(files, isEntry)
 }
 
-// put keeps an alert before it is posted. Over spoolMost, the oldest ones are dropped.
+// isEntry reports whether a file is one that a spool has made. What else is in its directory is left alone.
+func isEntry(file fs.DirEntry) bool {
+	return file.Type().IsRegular() && entryName.MatchString(file.Name())
+}
+
+var entryName = regexp.MustCompile(`^[0-9]+-[0-9A-Za-z]+\.(new|waiting|posting)$`)
+
+// put keeps an alert before it is posted.
 func (s *spool) put(sealed relayclient.Sealed) (*spooled, error) {
 	if s == nil {
 		return nil, nil
@@ -133,6 +153,14 @@ func (s *spool) put(sealed relayclient.Sealed) (*spooled, error) {
 		return nil, err
 	}
 	s.did("waiting")
+	return e, nil
+}
+
+// trim drops the oldest alerts over spoolMost. It is called when all have been tried: one page to many phones may be more.
+func (s *spool) trim() {
+	if s == nil {
+		return
+	}
 	names := s.names()
 	for _, name := range names[:max(0, len(names)-spoolMost)] {
 		old := spooled{spool: s, name: name}
@@ -140,7 +168,6 @@ func (s *spool) put(sealed relayclient.Sealed) (*spooled, error) {
 			s.say("the spool %s is full: its oldest alert, of %s, is dropped", s.dir, old.time().Format(time.RFC3339))
 		}
 	}
-	return e, nil
 }
 
 // names returns the names of the entries that wait, oldest first.
@@ -148,7 +175,7 @@ func (s *spool) names() []string {
 	files, _ := os.ReadDir(s.dir)
 	var names []string
 	for _, file := range files {
-		if strings.HasSuffix(file.Name(), waitingSuffix) {
+		if isEntry(file) && strings.HasSuffix(file.Name(), waitingSuffix) {
 			names = append(names, file.Name())
 		}
 	}
@@ -246,7 +273,7 @@ func (e *spooled) end(unsent bool) (err error) {
 // time is when the entry was made.
 func (e spooled) time() time.Time {
 	nanoseconds, _, _ := strings.Cut(e.name, "-")
-	n, _ := strconv.ParseInt(nanoseconds, 10, 64) // a name that is not ours is of 1970, and so too old
+	n, _ := strconv.ParseInt(nanoseconds, 10, 64)
 	return time.Unix(0, n)
 }
 

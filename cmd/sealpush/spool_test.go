@@ -216,14 +216,45 @@ func TestSpoolIsBounded(t *testing.T) {
 	add(25*time.Hour, "old", content)
 	add(time.Hour, "cut", content[:len(content)/2])
 	add(time.Hour, "large", bytes.Repeat([]byte("x"), maxEntry+1))
-	write(t, filepath.Join(spool, "stray"+waitingSuffix), string(content))
 	d.open(t, f.relay)
 	said = runSays(t, 0, f.run(t, "-spool", spool, "--", os.Args[0], "job", "succeed"))
-	if strings.Count(said, "older than 24 hours, and is dropped") != 2 || strings.Count(said, "cannot be read, and is dropped") != 2 {
+	if strings.Count(said, "older than 24 hours, and is dropped") != 1 || strings.Count(said, "cannot be read, and is dropped") != 2 {
 		t.Errorf("the tool says %q", said)
 	}
 	if n, kept := len(f.relay.Requests()), entries(t, spool); n != 2 || len(kept) != 0 {
 		t.Errorf("%d requests; the spool holds %v", n, kept)
+	}
+}
+
+// What is not the spool's own stays where it is, whatever its name ends with, and nothing waits for it.
+func TestSpoolLeavesOthersFilesAlone(t *testing.T) {
+	f := newRunFixture(t)
+	spool := t.TempDir()
+	for _, name := range []string{"notes" + newSuffix, "mail" + waitingSuffix, "9" + postingSuffix} {
+		write(t, filepath.Join(spool, name), "somebody's")
+	}
+	for _, name := range []string{"dir" + postingSuffix, "1-A" + waitingSuffix, "2-B" + newSuffix, "3-C" + postingSuffix} {
+		if err := os.Mkdir(filepath.Join(spool, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := runSays(t, 3, f.run(t, "-spool", spool, "--", os.Args[0], "job", "fail"))
+	if kept := entries(t, spool); said != "no space left\n" || len(kept) != 7 {
+		t.Errorf("the spool holds %v; the tool says %q", kept, said)
+	}
+	f.onlyAlert(t)
+}
+
+// A page to more phones than a spool keeps alerts reaches each of them.
+func TestMorePhonesThanTheSpoolKeeps(t *testing.T) {
+	f := newRunFixture(t, relaytest.WithoutPolicy())
+	for range spoolMost {
+		f.pair(t, relaytest.NewPhone())
+	}
+	spool := t.TempDir()
+	said := runSays(t, 3, f.run(t, "-spool", spool, "--", os.Args[0], "job", "fail"))
+	if n, kept := len(f.relay.Requests()), entries(t, spool); n != spoolMost+1 || len(kept) != 0 || said != "no space left\n" {
+		t.Errorf("%d phones of %d were paged; the spool holds %v; the tool says %q", n, spoolMost+1, kept, said)
 	}
 }
 
