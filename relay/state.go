@@ -34,8 +34,8 @@ type State interface {
 // A ChangeFunc makes a new record of one that a [State] keeps.
 type ChangeFunc func(record []byte) (changed []byte, until time.Time)
 
-// ErrStateFull is returned by [State.Update] when the state keeps as many devices as it may. The relay then answers
-// 503, because a post that cannot be counted would pass without limits.
+// ErrStateFull is returned by [State.Update] when the state has no room for another device. The relay then answers 503,
+// because a post that cannot be counted would pass without limits.
 var ErrStateFull = errors.New("relay: the state has no room for another device")
 
 // stateKey is what a state knows a device by.

@@ -196,7 +196,7 @@ func (s *TokenService) serveAddClient(w http.ResponseWriter, r *http.Request, bo
 		writeBridgeError(w, http.StatusConflict, "client_id exists")
 		return
 	case err != nil:
-		writeBridgeError(w, http.StatusServiceUnavailable, "the service has as many clients as it may")
+		writeBridgeError(w, http.StatusServiceUnavailable, "the service has no room for another client")
 		return
 	}
 	writeBridgeJSON(w, http.StatusCreated, struct {

@@ -124,7 +124,7 @@ func New(opts ...Option) (*Recorder, error) {
 	r.duration, problems[0] = httpconv.NewClientRequestDuration(meter)
 	r.bodySize, problems[1] = httpconv.NewClientRequestBodySize(meter)
 	r.alerts, problems[2] = meter.Int64Counter("sealpush.alerts",
-		metric.WithUnit("{alert}"), metric.WithDescription("Alerts that ended, one for each device, by what became of them."))
+		metric.WithUnit("{alert}"), metric.WithDescription("Alerts that ended, one for each device, by result."))
 	r.calls, problems[3] = meter.Float64Histogram("sealpush.bridge.call.duration",
 		metric.WithUnit("s"), metric.WithDescription("Duration of a bridge's calls to its push relay, with tokens and repetitions."),
 		metric.WithExplicitBucketBoundaries(0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20))

@@ -36,7 +36,7 @@ type Stored struct {
 	Updated      time.Time    // when the subscription came, or ended; to the second
 }
 
-// Ended reports whether the push service has said that the subscription is no more.
+// Ended reports whether the push service has said that the subscription has ended.
 func (s Stored) Ended() bool { return s.Subscription.Endpoint.IsZero() }
 
 // Errors of a [Store].

@@ -133,6 +133,40 @@ func TestSetUpByThePairingLink(t *testing.T) {
 	p.says("state", "Paired with db1")
 }
 
+// On an iPhone, the link is copied in Safari and pasted in the page on the home screen, which has no other field for it.
+func TestLinkInPlaceOfTheInvitation(t *testing.T) {
+	s := newSite(t)
+	profile := newProfile(t)
+	profile.allow(t, s.URL, "granted")
+	p := &phone{profile.newTab(t, s.URL, subscription(t, s)), s}
+	p.open(s.URL + "/phone/")
+	paste := func(text string) {
+		p.fill("invitation", text)
+		eval[bool](p.tab, `document.getElementById("invitation").dispatchEvent(new InputEvent("input", { bubbles: true }))`)
+	}
+	key, id := seal.GenerateKey().Public().String(), strings.Repeat("ab", 16)
+	for _, test := range []struct{ link, says string }{
+		{s.URL + "/phone#rubbish!", "no pairing link"},
+		{s.URL + "/phone", "no pairing link"},
+		{s.URL + "/phone#" + base64url(fmt.Sprintf(`{"v":1,"name":"db1","mailbox":%q,"key":%q}`, id, key)), "has no invitation"},
+	} {
+		paste(test.link)
+		p.click("setup-go")
+		p.says("error", test.says)
+		p.visible("setup")
+	}
+	paste(s.URL + "/phone#" + base64url(fmt.Sprintf(`{"v":1,"name":"db1","mailbox":%q,"key":%q,"relay":"https://relay.example","invitation":"of-another-relay"}`, id, key)))
+	p.says("setup-for", "db1 asks to pair with this phone. Set it up first, at the relay relay.example.")
+	paste(s.URL + "/phone#" + base64url(fmt.Sprintf(`{"v":1,"invitation":%q}`, invitation)))
+	p.says("setup-for", "invites this phone")
+	if value := eval[string](p.tab, `document.getElementById("invitation").value`); value != invitation {
+		t.Errorf("the field has %q", value)
+	}
+	p.click("setup-go")
+	p.visible("pair")
+	p.says("state", "Ready for alerts")
+}
+
 // The owner of the daemons serves the page, and somebody else runs the relay: so whoever runs it cannot change the page.
 func TestPageServedElsewhere(t *testing.T) {
 	own := httptest.NewServer(webphone.Handler())

@@ -246,7 +246,18 @@
 
   // ---- Setting up
 
+  // takeLink reads a link that stands where the invitation should: on an iPhone it is copied in Safari, and pasted here.
+  function takeLink() {
+    const given = byId("invitation").value.trim();
+    if (phone !== null || !/^(https?:|\{)/i.test(given)) return;
+    openLink(given);
+    if (!pending.invitation) {
+      throw new Error("This link has no invitation of the relay. Paste the link that sealpush relay prints, or one of sealpush pair -invitation.");
+    }
+  }
+
   async function setUp() {
+    takeLink();
     // First, because browsers ask only right after a tap.
     if (allowed() !== "granted" && (await Notification.requestPermission()) !== "granted") {
       await render();
@@ -443,6 +454,12 @@
     byId("setup-form").addEventListener("submit", (event) => {
       event.preventDefault();
       busy(byId("setup-go"), setUp);
+    });
+    byId("invitation").addEventListener("input", () => {
+      try {
+        takeLink();
+      } catch { /* it may not be all of it: said when the form is sent */ }
+      render().catch(fail);
     });
     byId("pair-form").addEventListener("submit", async (event) => {
       event.preventDefault();
