@@ -225,14 +225,13 @@ func eval[T any](b *tab, expression string) T {
 func (b *tab) await(expression string) {
 	b.t.Helper()
 	loop := `(async () => {
-		const end = Date.now() + ` + fmt.Sprint(patience.Milliseconds()-5000) + `;
+		const end = performance.now() + ` + fmt.Sprint(patience.Milliseconds()-5000) + `;
 		while (!(await (` + expression + `))) {
 			if (performance.now() > end) return false;
 			await new Promise((resolve) => setTimeout(resolve, 30));
 		}
 		return true;
 	})()`
-	loop = strings.Replace(loop, "Date.now()", "performance.now()", 1)
 	if !eval[bool](b, loop) {
 		b.t.Fatalf("it does not come to this: %s\n%s", expression, b.state())
 	}
@@ -261,20 +260,38 @@ func (b *tab) click(id string) {
 	b.clickOn("#" + id)
 }
 
-// clickOn clicks the first element of a selector with the mouse, once it is there to be clicked.
+// clickOn clicks the first element of a selector with the mouse, once it is there to be clicked. The page may grow between
+// the look at where the element is and the click, which then hits something else: so it clicks until the element is hit.
 func (b *tab) clickOn(selector string) {
 	b.t.Helper()
 	quoted, _ := json.Marshal(selector)
-	b.await(`(() => {
-		const e = document.querySelector(` + string(quoted) + `);
-		if (!e?.checkVisibility() || e.disabled) return false;
-		e.scrollIntoView({ block: "center", behavior: "instant" });
-		const { x, y, width, height } = e.getBoundingClientRect();
-		globalThis.target = [x + width / 2, y + height / 2];
-		return e.contains(document.elementFromPoint(...target));
-	})()`)
-	at := eval[[]float64](b, `target`)
-	b.do(chromedp.MouseClickXY(at[0], at[1]))
+	for range 10 {
+		b.await(`(() => {
+			const e = document.querySelector(` + string(quoted) + `);
+			if (!e?.checkVisibility() || e.disabled) return false;
+			e.scrollIntoView({ block: "center", behavior: "instant" });
+			const { x, y, width, height } = e.getBoundingClientRect();
+			globalThis.target = [x + width / 2, y + height / 2];
+			globalThis.hit = false;
+			e.addEventListener("click", () => { globalThis.hit = true; }, { capture: true, once: true });
+			return e.contains(document.elementFromPoint(...target));
+		})()`)
+		at := eval[[]float64](b, `target`)
+		b.do(chromedp.MouseClickXY(at[0], at[1]))
+		if b.wasHit() {
+			return
+		}
+	}
+	b.t.Fatalf("no click hits %s\n%s", selector, b.state())
+}
+
+// wasHit reports whether the last click hit its element. A page that has been left for another since then cannot say, so it
+// was hit.
+func (b *tab) wasHit() bool {
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	hit, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`globalThis.hit !== false`))
+	return err != nil || hit
 }
 
 // fill types a text into a field, in place of what is in it.

@@ -323,6 +323,7 @@ func TestForget(t *testing.T) {
 	d := newDaemon(t, s, p)
 	p.push(d.page(failure("nightly-backup")))
 	p.click("forget")
+	p.visible("forget-dialog")
 	p.says("forget-dialog", "cannot be undone")
 	p.picture("forget")
 	p.clickOn("#forget-dialog [value=no]")
