@@ -35,7 +35,7 @@ var arrows = map[string][]string{
 	"internal/hostile":                  {"payload", "pushauth/verify", "relay", "relayclient", "relayclient/pairing", "seal"},
 	"internal/hpkejs":                   {"seal"},
 	"internal/requestbody":              {},
-	"internal/program":                  {},
+	"examples/programtest":              {},
 	"internal/sqlretry":                 {},
 	"internal/sqltable":                 {},
 	"internal/state":                    {},

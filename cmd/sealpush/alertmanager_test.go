@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sealpush/sealpush/internal/program"
+	"github.com/sealpush/sealpush/examples/programtest"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 	"github.com/sealpush/sealpush/secret"
@@ -57,10 +57,10 @@ func newWebhookFixture(t *testing.T, table string) webhookFixture {
 }
 
 // start starts the receiver and returns where it waits.
-func (f webhookFixture) start(t *testing.T, args ...string) (receiver *program.Program, process *os.Process, url string) {
+func (f webhookFixture) start(t *testing.T, args ...string) (receiver *programtest.Program, process *os.Process, url string) {
 	t.Helper()
 	cmd := tool(t, append([]string{"alertmanager", "-config", f.settings}, args...)...)
-	receiver = program.Start(t, cmd)
+	receiver = programtest.Start(t, cmd)
 	return receiver, cmd.Process, receiver.Await(t, `waiting for webhooks.* url=(\S+)`)[1]
 }
 

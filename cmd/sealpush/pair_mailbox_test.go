@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sealpush/sealpush/internal/program"
+	"github.com/sealpush/sealpush/examples/programtest"
 	"github.com/sealpush/sealpush/relay"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 	"github.com/sealpush/sealpush/seal"
@@ -52,14 +52,14 @@ func (f *mailFixture) lie(between func(next http.Handler, w http.ResponseWriter,
 }
 
 // pair starts the command as people do.
-func (f *mailFixture) pair(t *testing.T, args ...string) (pair *program.Program, typed io.WriteCloser, process *os.Process) {
+func (f *mailFixture) pair(t *testing.T, args ...string) (pair *programtest.Program, typed io.WriteCloser, process *os.Process) {
 	t.Helper()
 	cmd := tool(t, append([]string{"pair", "-relay-url", f.server.URL + "/relay", "-registry", f.registry, "-host", "db1"}, args...)...)
 	typed, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair = program.Start(t, cmd)
+	pair = programtest.Start(t, cmd)
 	return pair, typed, cmd.Process
 }
 

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sealpush/sealpush/internal/program"
+	"github.com/sealpush/sealpush/examples/programtest"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
@@ -40,27 +40,27 @@ func newPairFixture(t *testing.T) pairFixture {
 }
 
 // pair starts the command; what is written to the writer is typed.
-func (f pairFixture) pair(t *testing.T, args ...string) (pair *program.Program, typed io.WriteCloser, process *os.Process) {
+func (f pairFixture) pair(t *testing.T, args ...string) (pair *programtest.Program, typed io.WriteCloser, process *os.Process) {
 	t.Helper()
 	cmd := tool(t, append([]string{"pair", "-relay-url", f.server.URL + "/relay", "-registry", f.registry, "-addr", "127.0.0.1:0", "-host", "db1"}, args...)...)
 	typed, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair = program.Start(t, cmd)
+	pair = programtest.Start(t, cmd)
 	return pair, typed, cmd.Process
 }
 
-func link(t *testing.T, pair *program.Program) string {
+func link(t *testing.T, pair *programtest.Program) string {
 	t.Helper()
 	pair.Await(t, "Control-C stops it")
 	return pair.Await(t, `^Link +(\S+)$`)[1]
 }
 
 // phone starts a phone that ends with its first alert.
-func (f pairFixture) phone(t *testing.T, link, state string) *program.Program {
+func (f pairFixture) phone(t *testing.T, link, state string) *programtest.Program {
 	t.Helper()
-	return program.Start(t, tool(t, "phone", "-link", link, "-state", state, "-name", "pocket", "-n", "1"))
+	return programtest.Start(t, tool(t, "phone", "-link", link, "-state", state, "-name", "pocket", "-n", "1"))
 }
 
 func (f pairFixture) devices(t *testing.T) []pairing.Device {
@@ -137,8 +137,8 @@ func TestFirstCommands(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pair := program.Start(t, cmd)
-		phone := program.Start(t, at("phone", "-link", link(t, pair), "-state", t.TempDir(), "-n", number))
+		pair := programtest.Start(t, cmd)
+		phone := programtest.Start(t, at("phone", "-link", link(t, pair), "-state", t.TempDir(), "-n", number))
 		pair.Await(t, "Type yes")
 		typeLine(t, typed, "yes")
 		if code := pair.ExitCode(t); code != 0 {

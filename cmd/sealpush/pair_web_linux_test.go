@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sealpush/sealpush/internal/program"
+	"github.com/sealpush/sealpush/examples/programtest"
 	"github.com/sealpush/sealpush/relay/webpush/webpushtest"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 	"github.com/sealpush/sealpush/seal"
@@ -23,7 +23,7 @@ func TestPairThroughARunningRelay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair := program.Start(t, cmd)
+	pair := programtest.Start(t, cmd)
 
 	phone := openPage(t, link(t, pair), seal.X25519)
 	resp, err := http.Get(phone.origin + "/phone/")

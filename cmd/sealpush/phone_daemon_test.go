@@ -11,13 +11,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sealpush/sealpush/internal/program"
+	"github.com/sealpush/sealpush/examples/programtest"
 	"github.com/sealpush/sealpush/internal/state"
 )
 
 // exampleDaemon is examples/daemon, running.
 type exampleDaemon struct {
-	*program.Program
+	*programtest.Program
 	process *os.Process
 	url     string
 	state   string
@@ -33,7 +33,7 @@ func startDaemon(t *testing.T) exampleDaemon {
 	}
 	dir := filepath.Join(t.TempDir(), "state")
 	cmd := exec.CommandContext(t.Context(), binary, "-listen", "127.0.0.1:0", "-state", dir, "-every", "1h")
-	d := exampleDaemon{Program: program.Start(t, cmd), process: cmd.Process, state: dir}
+	d := exampleDaemon{Program: programtest.Start(t, cmd), process: cmd.Process, state: dir}
 	d.url = d.Await(t, `^Daemon +(http://\S+)$`)[1]
 	d.Await(t, "^Ready")
 	return d
@@ -82,12 +82,12 @@ func (d exampleDaemon) devices(t *testing.T) []listedDevice {
 }
 
 // startPhone runs the command that the daemon prints, with more arguments.
-func startPhone(t *testing.T, d exampleDaemon, more ...string) (*program.Program, *os.Process) {
+func startPhone(t *testing.T, d exampleDaemon, more ...string) (*programtest.Program, *os.Process) {
 	t.Helper()
 	printed := d.Await(t, `^    sealpush (phone .+)$`)[1]
 	args := strings.Fields(strings.ReplaceAll(printed, `"`+d.state+`"`, d.state))
 	cmd := tool(t, append(args, more...)...)
-	return program.Start(t, cmd), cmd.Process
+	return programtest.Start(t, cmd), cmd.Process
 }
 
 // TestTwoTerminals is what the two programs do for somebody who tries them.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sealpush/sealpush/internal/program"
+	"github.com/sealpush/sealpush/examples/programtest"
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient"
 	"github.com/sealpush/sealpush/relayclient/pairing"
@@ -92,7 +92,7 @@ func (f phoneFixture) page(t *testing.T, alerts ...payload.Alert) {
 
 func TestMarksStaleAlerts(t *testing.T) {
 	f := newPhoneFixture(t)
-	phone := program.Start(t, f.phone(t, "-n", "2"))
+	phone := programtest.Start(t, f.phone(t, "-n", "2"))
 	phone.Await(t, "^Waiting")
 	old, fresh := payload.NewFailure("", "old"), payload.NewFailure("", "fresh")
 	old.Time = time.Now().Add(-payload.FreshFor - time.Second)
@@ -106,7 +106,7 @@ func TestMarksStaleAlerts(t *testing.T) {
 
 func TestAlertsCannotSteerTheTerminal(t *testing.T) {
 	f := newPhoneFixture(t)
-	phone := program.Start(t, f.phone(t, "-n", "1"))
+	phone := programtest.Start(t, f.phone(t, "-n", "1"))
 	phone.Await(t, "^Waiting")
 	alert := payload.NewFailure("db1\r", "\x1b[2Jname")
 	alert.FailReason = "\x1b]0;title\a"
@@ -122,7 +122,7 @@ func TestAlertsCannotSteerTheTerminal(t *testing.T) {
 
 func TestAMessageThatDoesNotOpenIsPassedOver(t *testing.T) {
 	f := newPhoneFixture(t)
-	phone := program.Start(t, f.phone(t, "-n", "1"))
+	phone := programtest.Start(t, f.phone(t, "-n", "1"))
 	phone.Await(t, "^Waiting")
 	recipients := f.registry.Recipients(t.Context())
 	forged := recipients.Devices[0]
@@ -159,7 +159,7 @@ func TestWaitsForARelayThatIsAway(t *testing.T) {
 	}))
 	defer inboxes.Close()
 
-	phone := program.Start(t, f.phone(t, "-inbox", inboxes.URL, "-n", "2"))
+	phone := programtest.Start(t, f.phone(t, "-inbox", inboxes.URL, "-n", "2"))
 	phone.Await(t, "^Waiting")
 	f.page(t, payload.NewSuccess("", "before"))
 	phone.Await(t, "SUCCESS  before on db1$")

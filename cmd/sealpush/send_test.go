@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sealpush/sealpush/internal/program"
+	"github.com/sealpush/sealpush/examples/programtest"
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
@@ -103,7 +103,7 @@ func TestSendSaysThatItWaits(t *testing.T) {
 	f := newRunFixture(t)
 	answer := make(chan struct{})
 	f.relay.Script(1, relaytest.Answer{Hold: answer})
-	send := program.Start(t, f.send(t, "", "-name", "backup", "-patience", "3m"))
+	send := programtest.Start(t, f.send(t, "", "-name", "backup", "-patience", "3m"))
 	send.Await(t, "the relay has not taken the alert yet: trying for up to 3m0s")
 	close(answer)
 	if code := send.ExitCode(t); code != 0 {

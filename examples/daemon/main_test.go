@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sealpush/sealpush/examples/programtest"
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
 )
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 
 // daemon is a running daemon.
 type daemon struct {
-	*program
+	*programtest.Program
 	process *os.Process
 	url     string
 	state   string
@@ -49,7 +50,7 @@ func startDaemon(t *testing.T, args ...string) daemon {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "state")
 	cmd := daemonCommand(t, append([]string{"-listen", "127.0.0.1:0", "-state", dir, "-every", "1h"}, args...)...)
-	d := daemon{program: startProgram(t, cmd), process: cmd.Process, state: dir}
+	d := daemon{Program: programtest.Start(t, cmd), process: cmd.Process, state: dir}
 	d.url = d.Await(t, `^Daemon +(http://\S+)$`)[1]
 	d.Await(t, "^Ready")
 	return d

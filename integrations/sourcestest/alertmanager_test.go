@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sealpush/sealpush/internal/program"
+	"github.com/sealpush/sealpush/examples/programtest"
 	"github.com/sealpush/sealpush/payload"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/relayclient/relaytest"
@@ -35,7 +35,7 @@ type world struct {
 	address string // the relay's
 	phone   *relaytest.Phone
 
-	receiver     *program.Program
+	receiver     *programtest.Program
 	process      *os.Process // the receiver's
 	receiverAddr string
 	manager      string // Alertmanager's URL
@@ -89,7 +89,7 @@ func (w *world) startReceiver() {
 	cmd := exec.CommandContext(w.t.Context(), filepath.Join(bin, "sealpush"), "alertmanager", "-addr", w.receiverAddr)
 	cmd.Env = append(environment(w.dir), "SEALPUSH_RELAY_URL=http://"+w.address, "SEALPUSH_REGISTRY="+filepath.Join(w.dir, "devices.json"),
 		"SEALPUSH_ALERTMANAGER_TOKEN_FILE="+filepath.Join(w.dir, "token"))
-	w.receiver = program.Start(w.t, cmd)
+	w.receiver = programtest.Start(w.t, cmd)
 	w.process = cmd.Process
 	w.receiverAddr = w.receiver.Await(w.t, `waiting for webhooks.* url=http://([^/\s]+)/`)[1]
 }
@@ -115,7 +115,7 @@ receivers:
             credentials_file: token
 `, w.receiverAddr))
 	address := freeAddress(w.t)
-	manager := program.Start(w.t, exec.CommandContext(w.t.Context(), path, "--config.file="+filepath.Join(w.dir, "alertmanager.yml"),
+	manager := programtest.Start(w.t, exec.CommandContext(w.t.Context(), path, "--config.file="+filepath.Join(w.dir, "alertmanager.yml"),
 		"--storage.path="+filepath.Join(w.dir, "data"), "--web.listen-address="+address, "--cluster.listen-address="))
 	manager.Await(w.t, "Listening on")
 	w.manager = "http://" + address

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sealpush/sealpush/internal/program"
+	"github.com/sealpush/sealpush/examples/programtest"
 )
 
 // runners run the blocks of a section of docs/sources.md, by its title. The sections share one trial, and run in the order
@@ -218,7 +218,7 @@ func (try *trial) await(t *testing.T, name, text string) {
 
 // A terminal is a shell that reads what is typed. Its first command that fails ends it.
 type terminal struct {
-	program *program.Program
+	program *programtest.Program
 	typed   io.Writer
 	marks   int
 }
@@ -245,7 +245,7 @@ func newTerminal(t *testing.T, home string) *terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := program.Start(t, cmd)
+	p := programtest.Start(t, cmd)
 	t.Cleanup(func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 	return &terminal{program: p, typed: typed}
 }

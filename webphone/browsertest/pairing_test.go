@@ -17,7 +17,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
-	"github.com/sealpush/sealpush/internal/program"
+	"github.com/sealpush/sealpush/examples/programtest"
 	"github.com/sealpush/sealpush/relay/webpush/webpushtest"
 	"github.com/sealpush/sealpush/relayclient/pairing"
 	"github.com/sealpush/sealpush/seal"
@@ -27,14 +27,14 @@ import (
 func base64url(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 
 // pairTool starts sealpush pair and returns what is typed into it.
-func pairTool(t *testing.T, s *site, registry string, args ...string) (*program.Program, io.Writer) {
+func pairTool(t *testing.T, s *site, registry string, args ...string) (*programtest.Program, io.Writer) {
 	t.Helper()
 	cmd := sealpush(t, append([]string{"pair", "-relay-url", s.URL + "/relay", "-registry", registry, "-host", "db1"}, args...)...)
 	typed, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return program.Start(t, cmd), typed
+	return programtest.Start(t, cmd), typed
 }
 
 // startRelay runs sealpush relay -web and returns it, and the link with its invitation.
@@ -48,7 +48,7 @@ func startRelay(t *testing.T) (s *site, invitationLink string) {
 	cmd := sealpush(t, "relay", "-web", "-addr", "127.0.0.1:0", "-state", t.TempDir(), "-show-invitation",
 		"-push-service", strings.TrimPrefix(push.URL, "https://"), "-push-network", "127.0.0.0/8")
 	cmd.Env = append(cmd.Env, "SSL_CERT_FILE="+certificate)
-	link := program.Start(t, cmd).Await(t, `((http://\S+)/phone#\S+)`)
+	link := programtest.Start(t, cmd).Await(t, `((http://\S+)/phone#\S+)`)
 	return &site{push: push, Server: &httptest.Server{URL: link[2]}}, link[1]
 }
 
@@ -92,7 +92,7 @@ func TestFromNothingToTheLockScreen(t *testing.T) {
 		t.Errorf("shows %+v", shown)
 	}
 
-	run := program.Start(t, sealpush(t, "run", "-relay-url", s.URL+"/relay", "-registry", registry, "-host", "db1", "-name", "nightly-backup", "--",
+	run := programtest.Start(t, sealpush(t, "run", "-relay-url", s.URL+"/relay", "-registry", registry, "-host", "db1", "-name", "nightly-backup", "--",
 		"sh", "-c", `exec >&2; echo "02:17:01 dumping 14 databases to /backup"; echo "02:17:40 customers: 1.2 GB"; echo "02:18:12 orders: 3.9 GB"
 			echo "02:19:55 invoices: 0.8 GB"; echo "02:20:31 write /backup/data.tar: no space left on device"; exit 3`))
 	if code := run.ExitCode(t); code != 3 {

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sealpush/sealpush/examples/programtest"
 )
 
 // The test binary plays two parts more: started with asClient in its environment
@@ -45,14 +47,14 @@ func playAgent(address string) {
 
 // setup is a running bridge, the test's line to its agent, and a push relay.
 type setup struct {
-	relay, bridge *program
+	relay, bridge *programtest.Program
 	agent         net.Conn
 	pairingURL    string
 }
 
 func newSetup(t *testing.T, args ...string) setup {
 	t.Helper()
-	s := setup{relay: startProgram(t, exec.Command(build(t, "../../cmd/sealpush", "."), "relay", "-addr", "127.0.0.1:0"))}
+	s := setup{relay: programtest.Start(t, exec.Command(build(t, "../../cmd/sealpush", "."), "relay", "-addr", "127.0.0.1:0"))}
 	table := s.relay.Await(t, `^    \[push_relay\]\n(?:    .+\n)+`)[0]
 	config := filepath.Join(t.TempDir(), "common.toml")
 	if err := os.WriteFile(config, []byte(table), 0o600); err != nil {
@@ -64,7 +66,7 @@ func newSetup(t *testing.T, args ...string) setup {
 	}
 	defer listener.Close()
 	args = append(args, "-config", config, "--", os.Args[0], "agent", listener.Addr().String())
-	s.bridge = startProgram(t, exec.Command(build(t, ".", "."), args...))
+	s.bridge = programtest.Start(t, exec.Command(build(t, ".", "."), args...))
 	s.pairingURL = s.bridge.Await(t, `^ +(http\S+)$`)[1]
 	s.bridge.Await(t, "^Ready")
 	if s.agent, err = listener.Accept(); err != nil {
@@ -86,7 +88,7 @@ func build(t *testing.T, dir, pkg string) string {
 }
 
 // client runs the client; what is written to the writer is typed.
-func client(t *testing.T, args ...string) (*program, io.Writer) {
+func client(t *testing.T, args ...string) (*programtest.Program, io.Writer) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asClient+"=1")
@@ -94,7 +96,7 @@ func client(t *testing.T, args ...string) (*program, io.Writer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return startProgram(t, cmd), typed
+	return programtest.Start(t, cmd), typed
 }
 
 func TestConversation(t *testing.T) {

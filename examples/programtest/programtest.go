@@ -1,5 +1,5 @@
-// Package program runs programs as processes, for tests.
-package program
+// Package programtest runs programs as processes, for the tests of the examples and of the tool.
+package programtest
 
 import (
 	"os/exec"
